@@ -1,0 +1,39 @@
+# The two commands: `make serve` and `make test`. `make help` lists the others.
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+PYTHON ?= python3.11
+HOST ?= 127.0.0.1
+PORT ?= 8000
+BIN := .venv/bin
+
+.PHONY: help setup data serve test check fix bench clean
+help:           ## List the commands
+	@grep -E '^[a-z-]+: .*##' Makefile | sed -E 's/: .*## /\t/' | expand -t 12
+
+setup: .venv/.stamp  ## Make the environment
+
+.venv/.stamp: requirements-dev.lock pyproject.toml
+	@scripts/environment $(PYTHON)
+
+data: setup     ## Mine the pinned releases into the database (a second run does nothing)
+	@$(BIN)/errata ingest
+
+serve: data     ## Set everything up and serve on http://$(HOST):$(PORT)
+	@$(BIN)/errata serve --host $(HOST) --port $(PORT)
+
+check: setup    ## Format, lint and types
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+
+fix: setup      ## Apply formatter and safe lint fixes
+	@$(BIN)/ruff format .
+	@$(BIN)/ruff check --fix .
+
+test: data check  ## The whole gate
+	@scripts/browser
+	@$(BIN)/python -m pytest $(T)
+
+clean:          ## Remove what was built, database included
+	rm -rf .venv var
