@@ -19,8 +19,8 @@ setup: .venv/.stamp  ## Make the environment
 data: setup     ## Mine the pinned releases into the database (a second run does nothing)
 	@$(BIN)/errata ingest
 
-serve: data     ## Set everything up and serve on http://$(HOST):$(PORT)
-	@$(BIN)/errata serve --host $(HOST) --port $(PORT)
+serve: setup    ## Set everything up and serve on http://$(HOST):$(PORT)
+	@HOST=$(HOST) PORT=$(PORT) scripts/start
 
 check: setup    ## Format, lint and types
 	@$(BIN)/ruff format --check .
