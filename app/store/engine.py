@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cached_property
 
 from sqlalchemy import Connection, Engine
+
+from app.store import sqlite
 
 
 class Store:
@@ -14,23 +17,33 @@ class Store:
     def __init__(self, url: str) -> None:
         self.url = url
 
-    @property
+    @cached_property
     def engine(self) -> Engine:
-        """Return the engine behind it (migrations and tests only)."""
-        raise NotImplementedError
+        """Return the writing engine (ingest, migrations)."""
+        file = sqlite.path(self.url)
+        if file is not None:
+            file.parent.mkdir(parents=True, exist_ok=True)
+        return sqlite.engine(self.url, read_only=False)
+
+    @cached_property
+    def _readers(self) -> Engine:
+        return sqlite.engine(self.url, read_only=True)
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
         """Lend a read-only connection: it sees one state of the database and never waits for a writer."""
-        raise NotImplementedError
-        yield
+        with self._readers.connect() as connection, sqlite.snapshot(connection):
+            yield connection
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
         """Lend the one writing connection: commits at the end, rolls back on an exception."""
-        raise NotImplementedError
-        yield
+        with self.engine.begin() as connection:
+            yield connection
 
     def close(self) -> None:
         """Close every pooled connection."""
-        raise NotImplementedError
+        for name in ("engine", "_readers"):
+            made = self.__dict__.pop(name, None)
+            if made is not None:
+                made.dispose()
