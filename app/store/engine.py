@@ -35,6 +35,10 @@ class Store:
         with self._readers.connect() as connection, sqlite.snapshot(connection):
             yield connection
 
+    def reader(self) -> Connection:
+        """Return a read-only connection that the caller keeps and closes: each statement sees the newest state."""
+        return self._readers.connect()
+
     @contextmanager
     def writing(self) -> Iterator[Connection]:
         """Lend the one writing connection: commits at the end, rolls back on an exception."""

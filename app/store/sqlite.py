@@ -152,6 +152,17 @@ def query_rows(connection: Connection, statement: str, values: Sequence[Any] = (
     return _driver(connection).execute(statement, values).fetchall()
 
 
+def replace_many(connection: Connection, table: str, columns: Sequence[str], rows: Iterable[tuple[Any, ...]]) -> None:
+    """Insert plain tuples; a row with the same primary key is replaced."""
+    marks = ", ".join("?" * len(columns))
+    _driver(connection).executemany(f'REPLACE INTO "{table}" ({", ".join(columns)}) VALUES ({marks})', rows)
+
+
+def data_version(connection: Connection) -> int:
+    """Return a number that changes when another connection has committed."""
+    return int(_driver(connection).execute("PRAGMA data_version").fetchone()[0])
+
+
 _NOT_WORD = re.compile(r'["\x00]')
 
 
