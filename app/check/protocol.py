@@ -17,7 +17,7 @@ from typing import Any, Literal, TypeVar
 
 Json = Any  # whatever `json.loads` can give
 StageName = Literal[
-    "arguments", "checks", "distributed", "model", "draft model", "pools", "draft pools", "attention backends"
+    "arguments", "checks", "model", "draft model", "pools", "draft pools", "attention backends", "prefix cache"
 ]
 STAGES: tuple[StageName, ...] = typing.get_args(StageName)
 StageOutcome = Literal["pass", "fail", "unknown", "not reached"]
@@ -280,6 +280,8 @@ class Outcome(Message):
     cpu_ms: float = 0.0
     private_bytes: int = 0
     sandbox: tuple[str, ...] = ()
+    pipeline_ranks: int = 1
+    gpus_needed: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -407,7 +409,7 @@ def _read(kind: Any, value: Json, at: str) -> Any:
     if kind is Any:
         return value
     if dataclasses.is_dataclass(kind):
-        return _read_object(typing.cast("type[Any]", kind), value, at)
+        return _read_object(kind, value, at)
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin is Literal:
         if value not in arguments or isinstance(value, bool):
@@ -426,7 +428,7 @@ def _read(kind: Any, value: Json, at: str) -> Any:
     return value
 
 
-def _read_object(kind: type[Any], value: Json, at: str) -> Any:
+def _read_object(kind: Any, value: Json, at: str) -> Any:
     hints = _hints(kind)
     if not isinstance(value, dict):
         raise ProtocolError(f"{at}: object expected")
