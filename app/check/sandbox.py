@@ -1,4 +1,4 @@
-"""Confine the calling process for one check, for good. Standard library only: it runs in the engine's Python, after fork.
+"""Confine the calling process for one check, for good. Standard library only: runs in the engine's Python, after fork.
 
 Layers, in order: a private view of the file system with its own network and a small memory-backed folder (namespaces),
 an unprivileged user, no capabilities, `no_new_privs`, Landlock, a seccomp allow list. Landlock and seccomp are required
