@@ -1,0 +1,122 @@
+"""Facets as bit sets over `record.key`: any combination of filters is counted by a few ANDs."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from threading import Lock
+from weakref import WeakKeyDictionary
+
+from sqlalchemy import Connection, Engine
+
+from app.store import sqlite
+
+DIMENSIONS = ("exception", "kind", "status", "flag", "module", "release", "package")
+
+_BITS = [[bit for bit in range(8) if byte >> bit & 1] for byte in range(256)]
+
+
+def bits(keys: Iterable[int]) -> int:
+    """Return the set of keys as an integer: bit k is set where k is in it."""
+    listed = list(keys)
+    if not listed:
+        return 0
+    field = bytearray(max(listed) // 8 + 1)
+    for key in listed:
+        field[key >> 3] |= 1 << (key & 7)
+    return int.from_bytes(field, "little")
+
+
+def keys(of: int, *, after: int = -1) -> Iterator[int]:
+    """Yield the keys of a set that are greater than `after`, in order."""
+    start = after + 1
+    base = start & ~7
+    data = (of >> base).to_bytes(max(0, of.bit_length() - base) // 8 + 1, "little") if of.bit_length() > base else b""
+    for offset, byte in enumerate(data):
+        for bit in _BITS[byte]:
+            key = base + offset * 8 + bit
+            if key >= start:
+                yield key
+
+
+def packed(of: int) -> bytes:
+    """Return a set as bytes for the database."""
+    return zlib.compress(of.to_bytes(of.bit_length() // 8 + 1, "little"), 6)
+
+
+def unpacked(data: bytes) -> int:
+    """Return the set that `packed` wrote."""
+    return int.from_bytes(zlib.decompress(data), "little")
+
+
+def ancestors(path: str) -> Iterator[str]:
+    """Yield a path and the folders above it, the outermost first."""
+    steps = path.split("/")
+    for end in range(1, len(steps) + 1):
+        yield "/".join(steps[:end])
+
+
+class FacetIndex:
+    """All facets of one generation of the database, read when first asked for."""
+
+    def __init__(self, generation: str) -> None:
+        self.generation = generation
+        self._values: dict[str, dict[str, int]] = {}
+        self._totals: dict[str, dict[str, int]] = {}
+        self.everything = 0
+
+    def values(self, connection: Connection, dimension: str) -> Mapping[str, int]:
+        """Return the set of every value of a dimension, the most frequent value first."""
+        found = self._values.get(dimension)
+        if found is None:
+            statement = "SELECT value, bits, total FROM facet WHERE dimension = ? ORDER BY total DESC, value"
+            rows = sqlite.query_rows(connection, statement, (dimension,))
+            self._totals[dimension] = {value: total for value, _, total in rows}
+            found = self._values[dimension] = {value: unpacked(data) for value, data, _ in rows}
+        return found
+
+    def totals(self, connection: Connection, dimension: str) -> Mapping[str, int]:
+        """Return the number of records of every value, the most frequent first."""
+        self.values(connection, dimension)
+        return self._totals[dimension]
+
+    def all(self, connection: Connection) -> int:
+        """Return the set of all records."""
+        if not self.everything:
+            for of in self.values(connection, "kind").values():
+                self.everything |= of
+        return self.everything
+
+
+_indices: WeakKeyDictionary[Engine, FacetIndex] = WeakKeyDictionary()
+_lock = Lock()
+
+
+def index(connection: Connection, generation: str) -> FacetIndex:
+    """Return the facets of this generation; the former one is dropped."""
+    with _lock:
+        found = _indices.get(connection.engine)
+        if found is None or found.generation != generation:
+            found = _indices[connection.engine] = FacetIndex(generation)
+        return found
+
+
+def rebuild(connection: Connection) -> None:
+    """Write the facets of all records anew (the writing connection)."""
+    sets: dict[tuple[str, str], list[int]] = {}
+    read = sqlite.query_rows
+    rows = read(connection, "SELECT r.key, r.exception, r.kind, r.status, r.module, p.name FROM record AS r "
+                            "JOIN package AS p ON p.id = r.package_id")  # fmt: skip
+    for key, exception, kind, status, module, package in rows:
+        for name in (("exception", exception), ("kind", kind), ("status", status), ("package", package)):
+            sets.setdefault(name, []).append(key)
+        for folder in ancestors(module):
+            sets.setdefault(("module", folder), []).append(key)
+    for key, flag in read(connection, "SELECT record_key, flag FROM record_flag"):
+        sets.setdefault(("flag", flag), []).append(key)
+    placed = "SELECT s.record_key, l.version FROM site AS s JOIN release AS l ON l.id = s.release_id"
+    for key, version in read(connection, placed):
+        sets.setdefault(("release", version), []).append(key)
+    connection.exec_driver_sql("DELETE FROM facet")
+    packed_rows = ((d, value[:400], len(found), packed(bits(found))) for (d, value), found in sets.items() if value)
+    sqlite.insert_many(connection, "facet", ("dimension", "value", "total", "bits"), packed_rows)
