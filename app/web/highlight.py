@@ -1,0 +1,113 @@
+"""Source code as coloured lines: plain values, so that templates escape them like any other text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from pygments.lexer import Lexer
+from pygments.lexers import BashLexer, PythonLexer
+from pygments.token import Comment, Keyword, Name, Number, Operator, String
+from pygments.token import _TokenType as TokenType
+
+# Few kinds on purpose: a page where everything is coloured shows nothing. First match wins.
+KINDS: tuple[tuple[TokenType, str], ...] = (
+    (Comment, "c"),
+    (String, "s"),
+    (Number, "n"),
+    (Keyword, "k"),
+    (Operator.Word, "k"),
+    (Name.Decorator, "d"),
+    (Name.Function, "f"),
+    (Name.Class, "f"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A run of characters of one kind; `kind` is a CSS class, "" for plain."""
+
+    text: str
+    kind: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One numbered line. `marked` is whether the error is raised here."""
+
+    number: int
+    tokens: tuple[Run, ...]
+    marked: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """An excerpt of source."""
+
+    lines: tuple[Line, ...]
+
+    @property
+    def first(self) -> int:
+        """Return the number of the first line."""
+        return self.lines[0].number if self.lines else 0
+
+    @property
+    def last(self) -> int:
+        """Return the number of the last line."""
+        return self.lines[-1].number if self.lines else 0
+
+
+def excerpt(text: str, *, start_line: int, marked: range) -> Code:
+    """Return Python source as numbered lines; those in `marked` raise the error."""
+    return Code(
+        tuple(Line(number, runs, number in marked) for number, runs in enumerate(python_lines(text), start=start_line))
+    )
+
+
+def python_lines(text: str) -> tuple[tuple[Run, ...], ...]:
+    """Return the coloured lines of a piece of Python."""
+    return _lines(text, _python())
+
+
+def shell_lines(text: str) -> tuple[tuple[Run, ...], ...]:
+    """Return the coloured lines of a launch command."""
+    return _lines(text, _shell())
+
+
+# stripall and ensurenl would change the text and with it the line numbers.
+@lru_cache(maxsize=1)
+def _python() -> Lexer:
+    lexer: Lexer = PythonLexer(stripnl=False, ensurenl=False)
+    return lexer
+
+
+@lru_cache(maxsize=1)
+def _shell() -> Lexer:
+    lexer: Lexer = BashLexer(stripnl=False, ensurenl=False)
+    return lexer
+
+
+@lru_cache(maxsize=256)
+def _kind(token: TokenType) -> str:
+    return next((kind for parent, kind in KINDS if parent == token[: len(parent)]), "")
+
+
+def _lines(text: str, lexer: Lexer) -> tuple[tuple[Run, ...], ...]:
+    """Return one tuple of runs a line; neighbours of one kind are joined."""
+    lines: list[list[Run]] = [[]]
+    for token, value in lexer.get_tokens(text.removesuffix("\n")):
+        kind = _kind(token)
+        for index, piece in enumerate(value.split("\n")):
+            if index:
+                lines.append([])
+            if piece:
+                _append(lines[-1], Run(piece, kind))
+    return tuple(tuple(line) for line in lines)
+
+
+def _append(line: list[Run], run: Run) -> None:
+    # White space has no colour of its own: joining it makes pages a third smaller.
+    if line and (line[-1].kind == run.kind or run.text.isspace()):
+        line[-1] = Run(line[-1].text + run.text, line[-1].kind)
+    else:
+        line.append(run)
