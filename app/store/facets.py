@@ -63,7 +63,8 @@ class FacetIndex:
         self.generation = generation
         self._values: dict[str, dict[str, int]] = {}
         self._totals: dict[str, dict[str, int]] = {}
-        self.everything = 0
+        self._below: dict[str, list[str]] = {}
+        self._everything = 0
 
     def values(self, connection: Connection, dimension: str) -> Mapping[str, int]:
         """Return the set of every value of a dimension, the most frequent value first."""
@@ -80,12 +81,19 @@ class FacetIndex:
         self.values(connection, dimension)
         return self._totals[dimension]
 
+    def below(self, connection: Connection, folder: str) -> list[str]:
+        """Return the folders and files right below one; "" is the top."""
+        if not self._below:
+            for path in self.values(connection, "module"):
+                self._below.setdefault(path.rpartition("/")[0], []).append(path)
+        return self._below.get(folder, [])
+
     def all(self, connection: Connection) -> int:
         """Return the set of all records."""
-        if not self.everything:
+        if not self._everything:
             for of in self.values(connection, "kind").values():
-                self.everything |= of
-        return self.everything
+                self._everything |= of
+        return self._everything
 
 
 _indices: WeakKeyDictionary[Engine, FacetIndex] = WeakKeyDictionary()

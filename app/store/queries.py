@@ -1,304 +1,57 @@
-"""Every read of the database. Frozen values only; a function takes the connection of `Store.reading()`."""
+"""Every read of the database, as frozen values of `values.py`. A function takes the connection of `Store.reading()`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Literal
-
-from sqlalchemy import Connection
-
-from app.mine.model import Kind
-from app.store.document import Excerpt, Status
-
-FACETS = ("exception", "kind", "status", "flag", "module", "release", "package")
-MAX_LIMIT = 200
-
-
-@dataclass(frozen=True, slots=True)
-class StoredDocument:
-    """The stored bytes of one `Document`. `id` is the record's own id, also where an alias was asked for."""
-
-    id: str
-    body: bytes
-    etag: str
-
-
-@dataclass(frozen=True, slots=True)
-class Filters:
-    """What a list is narrowed by; "" is no filter. `module` is a path prefix ("sglang/srt/mem_cache")."""
-
-    q: str = ""
-    package: str = ""
-    release: str = ""
-    exception: str = ""
-    kind: str = ""
-    status: str = ""
-    flag: str = ""
-    module: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Summary:
-    """One row of a list.
-
-    Shape: `parts` are literal, hole, literal, ... of `message`; `hits` are (start, end) in `message` of what `q`
-    found; `first` and `last` are ingested releases; `gone_since` is "" while the newest release has it.
-    """
-
-    id: str
-    package: str
-    kind: Kind
-    exception: str
-    title: str
-    message: str
-    parts: tuple[str, ...]
-    status: Status
-    module: str
-    function: str
-    flags: tuple[str, ...]
-    first: str
-    last: str
-    gone_since: str
-    hits: tuple[tuple[int, int], ...] = ()
-
-    @property
-    def url(self) -> str:
-        """Return the record's address."""
-        return f"/errors/{self.id}"
-
-
-@dataclass(frozen=True, slots=True)
-class Page:
-    """A page of a list. `facets` maps each of `FACETS` to counts, greatest first, under the other filters.
-
-    Shape: `loose` says that no record has all words of `q` and the page holds those that have some.
-    """
-
-    items: tuple[Summary, ...]
-    next: str | None
-    total: int
-    facets: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    loose: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Suggestion:
-    """One line under the search box: a record, a flag, a release or a module."""
-
-    kind: Literal["record", "flag", "release", "module"]
-    text: str
-    url: str
-    note: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Release:
-    """One ingested release and its counts.
-
-    Shape: `failed` are (path, why) of files that do not parse; `templated` of `raises` raise sites have a text.
-    """
-
-    package: str
-    version: str
-    sha256: str
-    files: int
-    lines: int
-    failed: tuple[tuple[str, str], ...]
-    sites: int
-    records: int
-    raises: int
-    templated: int
-
-    @property
-    def share(self) -> float:
-        """Return the share of raise sites that have a template, 0..1."""
-        return self.templated / self.raises if self.raises else 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class ReleaseChanges:
-    """What one release changed against the ingested one before it ("" where there is none).
-
-    Shape: each list is capped, `counts` holds the full numbers by the same names (new, moved, reworded, removed).
-    """
-
-    release: Release
-    before: str
-    after: str
-    new: tuple[Summary, ...]
-    moved: tuple[Summary, ...]
-    reworded: tuple[Summary, ...]
-    removed: tuple[Summary, ...]
-    counts: Mapping[str, int]
-
-
-@dataclass(frozen=True, slots=True)
-class Package:
-    """A package, its releases newest first, and how many records it has by status and kind."""
-
-    name: str
-    repository: str
-    host: str
-    license: str
-    releases: tuple[Release, ...]
-    records: int
-    facets: Mapping[str, Mapping[str, int]]
-
-
-@dataclass(frozen=True, slots=True)
-class Flag:
-    """A command-line option, its other spellings, the configuration field and the records that name it."""
-
-    flag: str
-    spellings: tuple[str, ...]
-    field: str
-    records: tuple[Summary, ...]
-    total: int
-
-
-@dataclass(frozen=True, slots=True)
-class SitePlace:
-    """A record's place and excerpt in one release; `url` is "" where no link can be made."""
-
-    id: str
-    version: str
-    path: str
-    line: int
-    end_line: int
-    function: str
-    message: str
-    guards: tuple[str, ...]
-    excerpt: Excerpt | None
-    url: str
-
-
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """Where a record was in a run of neighbouring releases that agree on all of this. `path` is the wheel path."""
-
-    versions: tuple[str, ...]
-    path: str
-    function: str
-    statement: str
-    condition: str
-    lines: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Signature:
-    """What matching needs of one record.
-
-    Shape: `texts` are the parts (literal, hole, ...) of every text that any release of it carries, the primary
-    one first; empty for a bare assert.
-    """
-
-    record_id: str
-    package: str
-    kind: Kind
-    exception: str
-    title: str
-    message: str
-    texts: tuple[tuple[str, ...], ...]
-    seen: tuple[Seen, ...]
-    first: str
-    last: str
-
-
-@dataclass(frozen=True, slots=True)
-class Counts:
-    """The size of the database."""
-
-    packages: int
-    releases: int
-    records: int
-    reviewed: int
-    sites: int
-
-
-def generation(connection: Connection) -> str:
-    """Return a token that changes with every ingest: caches and ETags hang on it. "" before the first one."""
-    raise NotImplementedError
-
-
-def canonical(connection: Connection, record_id: str) -> str | None:
-    """Return the record's own id for an id or alias; None where there is no such record."""
-    raise NotImplementedError
-
-
-def document(connection: Connection, record_id: str) -> StoredDocument:
-    """Return the stored document of an id or alias.
-
-    Raises: NotFound: no record has this id.
-    """
-    raise NotImplementedError
-
-
-def records(connection: Connection, filters: Filters, *, cursor: str = "", limit: int = 50) -> Page:
-    """Return one page of records: by relevance where `q` is given, else by package, status and place.
-
-    Raises: BadInput: the cursor is malformed, the limit is not in 1..200.
-    """
-    raise NotImplementedError
-
-
-def suggestions(connection: Connection, text: str, *, limit: int = 8) -> tuple[Suggestion, ...]:
-    """Return what the words typed so far could mean, best first. Any text is legal."""
-    raise NotImplementedError
-
-
-def packages(connection: Connection) -> tuple[Package, ...]:
-    """Return all packages by name."""
-    raise NotImplementedError
-
-
-def package(connection: Connection, owner: str, name: str) -> Package:
-    """Return the package whose repository is owner/name.
-
-    Raises: NotFound: no such package.
-    """
-    raise NotImplementedError
-
-
-def flag(connection: Connection, flag: str, *, limit: int = 200) -> Flag:
-    """Return an option string ("--tp-size"; the dashes may be left out) with its records.
-
-    Raises: NotFound: no record names it.
-    """
-    raise NotImplementedError
-
-
-def flags(connection: Connection, *, package: str = "") -> Mapping[str, int]:
-    """Return every option string that a record names, with the number of records."""
-    raise NotImplementedError
-
-
-def releases(connection: Connection, *, package: str = "") -> tuple[Release, ...]:
-    """Return the ingested releases, by package, oldest first."""
-    raise NotImplementedError
-
-
-def release(connection: Connection, version: str, *, package: str = "", limit: int = 100) -> ReleaseChanges:
-    """Return what one release changed. Without `package` the first package that has this version is taken.
-
-    Raises: NotFound: the release was not ingested.
-    """
-    raise NotImplementedError
-
-
-def site_history(connection: Connection, record_id: str, version: str) -> SitePlace:
-    """Return a record's place and excerpt in one release.
-
-    Raises: NotFound: no such record, or that release does not have it.
-    """
-    raise NotImplementedError
-
-
-def signatures(connection: Connection, *, package: str = "") -> Iterable[Signature]:
-    """Yield the signatures of all records, by id."""
-    raise NotImplementedError
-
-
-def counts(connection: Connection) -> Counts:
-    """Return the size of the database."""
-    raise NotImplementedError
+from app.store.catalogue import counts, flag, flags, package, packages, release, releases
+from app.store.facets import DIMENSIONS as FACETS
+from app.store.lists import MAX_LIMIT, records, suggestions
+from app.store.reads import canonical, document, generation, site_history, summaries
+from app.store.signatures import signatures
+from app.store.values import (
+    Counts,
+    Filters,
+    Flag,
+    Package,
+    Page,
+    Release,
+    ReleaseChanges,
+    Seen,
+    Signature,
+    SitePlace,
+    StoredDocument,
+    Suggestion,
+    Summary,
+)
+
+__all__ = [
+    "FACETS",
+    "MAX_LIMIT",
+    "Counts",
+    "Filters",
+    "Flag",
+    "Package",
+    "Page",
+    "Release",
+    "ReleaseChanges",
+    "Seen",
+    "Signature",
+    "SitePlace",
+    "StoredDocument",
+    "Suggestion",
+    "Summary",
+    "canonical",
+    "counts",
+    "document",
+    "flag",
+    "flags",
+    "generation",
+    "package",
+    "packages",
+    "records",
+    "release",
+    "releases",
+    "signatures",
+    "site_history",
+    "suggestions",
+    "summaries",
+]

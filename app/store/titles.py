@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
-from app.mine.model import Site, Template
+from app.mine.model import Site, Template, Variant
 
 _LONGEST = 96
 _LETTERS = re.compile(r"[^\W\d_]{2,}")
@@ -17,10 +18,15 @@ def message(site: Site) -> Template:
 
     A template that is nothing but holes ("{message}") says nothing: then it is the richest of its variants.
     """
-    if says_something(site.template) or not site.variants:
-        return site.template
-    best = max(site.variants, key=lambda variant: _words(variant.template))
-    return best.template if says_something(best.template) else site.template
+    return primary(site.template, site.variants)
+
+
+def primary(template: Template, variants: Sequence[Variant]) -> Template:
+    """Return the text that stands for a template and its variants, as `message` says."""
+    if says_something(template) or not variants:
+        return template
+    best = max(variants, key=lambda variant: _words(variant.template))
+    return best.template if says_something(best.template) else template
 
 
 def says_something(template: Template) -> bool:
