@@ -51,7 +51,7 @@ class Policy:
 
     Shape: `read` are folders and files, absolute; `folder` is an empty folder of the check's own, the only place it may
     write, and only where the view gives it a memory-backed one of `folder_bytes` and `folder_files`; `processes`
-    bounds its threads; `view` is one of VIEW_CHOICES.
+    bounds its threads, `cpus` are the processors it may run on (empty: all); `view` is one of VIEW_CHOICES.
     """
 
     read: tuple[str, ...]
@@ -59,6 +59,7 @@ class Policy:
     folder_bytes: int = 8 << 20
     folder_files: int = 512
     processes: int = 64
+    cpus: tuple[int, ...] = ()
     view: str = "auto"
 
     def to_json(self) -> dict[str, Any]:
@@ -69,14 +70,17 @@ class Policy:
 def read_policy(value: dict[str, Any]) -> Policy:
     """Read a policy that `Policy.to_json` wrote. Raises: SandboxUnavailable: it is not one."""
     try:
-        policy = Policy(**{**value, "read": tuple(value["read"])})
-    except (TypeError, KeyError) as error:
+        policy = Policy(**{**value, "read": tuple(value["read"]), "cpus": tuple(value.get("cpus", ()))})
+    except (TypeError, KeyError, AttributeError) as error:
         raise SandboxUnavailable(f"not a policy: {error}") from None
     paths = (*policy.read, policy.folder)
     if not all(isinstance(p, str) and p.startswith("/") and "\0" not in p for p in paths):
         raise SandboxUnavailable("a policy's paths are absolute")
-    if policy.view not in VIEW_CHOICES or not all(
-        type(n) is int and n > 0 for n in (policy.folder_bytes, policy.folder_files, policy.processes)
+    numbers = (policy.folder_bytes, policy.folder_files, policy.processes)
+    if (
+        policy.view not in VIEW_CHOICES
+        or not all(type(n) is int and n > 0 for n in numbers)
+        or not all(type(n) is int and n >= 0 for n in policy.cpus)
     ):
         raise SandboxUnavailable("a policy's numbers are positive, its view one of " + ", ".join(VIEW_CHOICES))
     return policy
@@ -109,6 +113,8 @@ def _enter(policy: Policy, keep: tuple[int, ...], prepare: Callable[[], None] | 
     _close_others(keep)
     _write_if_possible("/proc/self/oom_score_adj", b"1000")
     os.umask(0o077)
+    if policy.cpus:
+        os.sched_setaffinity(0, policy.cpus)
     layers = ["closed descriptors"]
     viewed = policy.view != "off" and _private_view(policy, require=policy.view == "require")
     layers += ["user namespace"] * (viewed == "user") + ["private view", "no network"] * bool(viewed)
