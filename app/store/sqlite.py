@@ -109,7 +109,8 @@ def finish_bulk(connection: Connection) -> None:
 
 def shrink_log(connection: Connection) -> None:
     """Move the write-ahead log into the file as far as readers allow."""
-    connection.exec_driver_sql("PRAGMA wal_checkpoint(PASSIVE)")
+    # Straight to the driver: through the engine it would begin a transaction, in which nothing can be moved.
+    _driver(connection).execute("PRAGMA wal_checkpoint(PASSIVE)")
 
 
 def index_records(connection: Connection, rows: Iterable[tuple[Any, ...]]) -> None:
