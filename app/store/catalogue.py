@@ -15,8 +15,8 @@ from app.store.reads import generation, summaries
 from app.store.values import Counts, Flag, Package, Release, ReleaseChanges, Summary
 
 _RELEASE = (
-    "SELECT p.name, l.version, l.sha256, l.files, l.lines, l.failed, l.sites, l.records, l.raises, l.templated, l.id, "
-    "l.position FROM release AS l JOIN package AS p ON p.id = l.package_id "
+    "SELECT p.name, l.version, l.sha256, l.files, l.lines, l.failed, l.omitted, l.sites, l.records, l.raises, "
+    "l.templated, l.id, l.position FROM release AS l JOIN package AS p ON p.id = l.package_id "
 )
 _PACKAGE = "SELECT id, name, repository, host, license FROM package "
 _FACET_VALUES = 30
@@ -30,9 +30,9 @@ def releases(connection: Connection, *, package: str = "") -> tuple[Release, ...
 
 
 def _release(row: Sequence[Any]) -> Release:
-    package, version, sha256, files, lines, failed, *numbers = row[:10]
+    package, version, sha256, files, lines, failed, omitted, *numbers = row[:11]
     files_failed = tuple((path, why) for path, why in orjson.loads(failed))
-    return Release(package, version, sha256, files, lines, files_failed, *numbers)
+    return Release(package, version, sha256, files, lines, files_failed, orjson.loads(omitted), *numbers)
 
 
 def packages(connection: Connection) -> tuple[Package, ...]:
@@ -116,7 +116,7 @@ def release(connection: Connection, version: str, *, package: str = "", limit: i
     if not rows:
         raise NotFound(f"the release {version[:60]!r} was not ingested")
     found = _release(rows[0])
-    release_id, position = rows[0][10:]
+    release_id, position = rows[0][11:]
     versions = [other.version for other in releases(connection, package=found.package)]
     counts_, lists = _changes(connection, release_id, limit)
     return ReleaseChanges(
@@ -156,3 +156,9 @@ def counts(connection: Connection) -> Counts:
         "(SELECT COALESCE(SUM(sites), 0) FROM release)",
     )[0]
     return Counts(*row)
+
+
+def repository(connection: Connection, package: str) -> str:
+    """Return a package's repository, "" where it is not known or the package was never ingested."""
+    rows = sqlite.query_rows(connection, "SELECT repository FROM package WHERE name = ?", (package,))
+    return str(rows[0][0]) if rows else ""

@@ -11,7 +11,6 @@ from itertools import pairwise
 import orjson
 from sqlalchemy import Connection
 
-from app.errors import Broken
 from app.lineage.chains import Pin, lineages
 from app.lineage.ledger import Ledger
 from app.mine.model import MinedRelease, Site
@@ -194,7 +193,8 @@ class _Writer:
         self.release_ids = [first + position for position in range(len(self.package.releases))]
         self._insert(
             "release",
-            "id package_id position version key sha256 files lines failed options sites records raises templated",
+            "id package_id position version key sha256 files lines failed options omitted sites records raises "
+            "templated",
             (self._release_row(position, release) for position, release in enumerate(self.package.releases)),
         )
 
@@ -203,7 +203,8 @@ class _Writer:
         return (
             self.release_ids[position], self.package_id, position, release.version,
             self.package.release_keys[release.version], release.sha256, release.files, release.lines,
-            orjson.dumps(release.failed).decode(), orjson.dumps(release.options).decode(), len(release.sites),
+            orjson.dumps(release.failed).decode(), orjson.dumps(release.options).decode(),
+            orjson.dumps(release.omitted).decode(), len(release.sites),
             sum(position in record.sites for record in self.made.records), len(raises),
             sum(bool(site.template) for site in raises),
         )  # fmt: skip
@@ -332,12 +333,3 @@ def _changes(sites: Mapping[int, Site], releases: int) -> Iterator[tuple[int, st
             yield after, "guard changed", ""
     if present[-1] + 1 < releases:
         yield present[-1] + 1, "gone", ""
-
-
-def check_release(release: MinedRelease) -> None:
-    """Refuse a release that holds nothing.
-
-    Raises: Broken: there is no Python file in it.
-    """
-    if not release.files:
-        raise Broken(f"{release.package} {release.version}: there is no Python file in it")

@@ -9,6 +9,7 @@ from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
+from app.store import sqlite
 from app.store.engine import Store
 
 _ROOT = Path(__file__).resolve().parents[2]
@@ -27,6 +28,12 @@ def upgrade(store: Store) -> None:
     with store.writing() as connection:
         alembic.attributes["connection"] = connection
         command.upgrade(alembic, "head")
+
+
+def exists(store: Store) -> bool:
+    """Tell whether there is a database at all, without making one."""
+    file = sqlite.path(store.url)
+    return file is None or file.exists()
 
 
 def is_current(store: Store) -> bool:

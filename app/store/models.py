@@ -62,6 +62,7 @@ class ReleaseRow(Base):
     lines: Mapped[int]
     failed: Mapped[str] = mapped_column(Text)
     options: Mapped[str] = mapped_column(Text)
+    omitted: Mapped[str] = mapped_column(Text)
     sites: Mapped[int]
     records: Mapped[int]
     raises: Mapped[int]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.store.catalogue import counts, flag, flags, package, packages, release, releases
+from app.store.catalogue import counts, flag, flags, package, packages, release, releases, repository
 from app.store.facets import DIMENSIONS as FACETS
 from app.store.lists import MAX_LIMIT, records, suggestions
 from app.store.reads import canonical, document, generation, site_history, summaries
@@ -50,6 +50,7 @@ __all__ = [
     "records",
     "release",
     "releases",
+    "repository",
     "signatures",
     "site_history",
     "suggestions",

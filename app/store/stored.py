@@ -53,11 +53,11 @@ def mined_release(connection: Connection, package: str, version: str) -> MinedRe
     """Return a stored release as mining gave it. The release must be there."""
     row = sqlite.query_rows(
         connection,
-        "SELECT l.id, l.sha256, l.files, l.lines, l.failed, l.options FROM release AS l "
+        "SELECT l.id, l.sha256, l.files, l.lines, l.failed, l.options, l.omitted FROM release AS l "
         "JOIN package AS p ON p.id = l.package_id WHERE p.name = ? AND l.version = ?",
         (package, version),
     )[0]
-    release_id, sha256, files, lines, failed, options = row
+    release_id, sha256, files, lines, failed, options, omitted = row
     return MinedRelease(
         package=package,
         version=version,
@@ -67,6 +67,7 @@ def mined_release(connection: Connection, package: str, version: str) -> MinedRe
         failed=tuple((path, why) for path, why in orjson.loads(failed)),
         options={name: tuple(strings) for name, strings in orjson.loads(options).items()},
         sites=_sites(connection, release_id),
+        omitted=orjson.loads(omitted),
     )
 
 

@@ -55,7 +55,7 @@ def _first_sentence(template: Template) -> str:
     text = text.strip().lstrip("\n")
     for sentence in _SENTENCE.split(text):
         if _LETTERS.search(sentence):
-            return " ".join(sentence.split()).rstrip(_TRIMMED + "…").lstrip(" ,:;") or text
+            return " ".join(sentence.split()).rstrip(_TRIMMED).lstrip(" ,:;") or text
     return " ".join(text.split())
 
 

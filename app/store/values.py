@@ -91,7 +91,8 @@ class Suggestion:
 class Release:
     """One ingested release and its counts.
 
-    Shape: `failed` are (path, why) of files that do not parse; `templated` of `raises` raise sites have a text.
+    Shape: `failed` are (path, why) of files that do not parse; `omitted` counts by reason what is no site; `templated`
+    of `raises` raise sites have a text.
     """
 
     package: str
@@ -100,6 +101,7 @@ class Release:
     files: int
     lines: int
     failed: tuple[tuple[str, str], ...]
+    omitted: Mapping[str, int]
     sites: int
     records: int
     raises: int

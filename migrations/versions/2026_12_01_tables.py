@@ -102,6 +102,7 @@ def upgrade() -> None:
         sa.Column("lines", sa.Integer(), nullable=False),
         sa.Column("failed", sa.Text(), nullable=False),
         sa.Column("options", sa.Text(), nullable=False),
+        sa.Column("omitted", sa.Text(), nullable=False),
         sa.Column("sites", sa.Integer(), nullable=False),
         sa.Column("records", sa.Integer(), nullable=False),
         sa.Column("raises", sa.Integer(), nullable=False),
