@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -39,8 +40,21 @@ class Assets:
 
 
 def load(folder: Path = FOLDER) -> Assets:
-    """Read every file of the folder that has a known media type."""
-    return Assets({path.name: path.read_bytes() for path in sorted(folder.iterdir()) if path.suffix in MEDIA_TYPES})
+    """Read every file of the folder that has a known media type; style sheets lose what only authors need."""
+    files = {path.name: path.read_bytes() for path in sorted(folder.iterdir()) if path.suffix in MEDIA_TYPES}
+    return Assets({name: squeezed(body) if name.endswith(".css") else body for name, body in files.items()})
+
+
+_COMMENT = re.compile(rb"/\*.*?\*/", re.DOTALL)
+_BLANKS = re.compile(rb"\s+")
+# After a colon only: before one a blank means "any descendant".
+_LOOSE = re.compile(rb" ?([{};,]) ?|(:) ")
+
+
+def squeezed(sheet: bytes) -> bytes:
+    """Return a style sheet without comments and needless blanks (its strings hold no double blanks or braces)."""
+    sheet = _BLANKS.sub(b" ", _COMMENT.sub(b"", sheet)).strip()
+    return _LOOSE.sub(lambda match: match[1] or match[2], sheet).replace(b";}", b"}")
 
 
 def _asset(name: str, body: bytes) -> Asset:

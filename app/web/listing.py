@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Annotated
 from urllib.parse import urlencode
@@ -133,7 +133,7 @@ def list_page(query: ListQuery, page: Page) -> ListPage:
             for name, value in on.items()
             if name != "q"
         ),
-        facets=tuple(facets(filters, page.facets)),
+        facets=tuple(facets(filters, page)),
         rows=tuple(row(summary) for summary in page.items),
         total=page.total,
         loose=page.loose,
@@ -154,14 +154,14 @@ def row(summary: Summary) -> Row:
     )
 
 
-def facets(filters: Filters, counts: Mapping[str, Mapping[str, int]]) -> Sequence[Facet]:
+def facets(filters: Filters, page: Page) -> Sequence[Facet]:
     """Return the facets that offer a choice; a chosen value is always among them."""
     shown = []
     for name, title in FACET_NAMES.items():
         chosen = getattr(filters, name)
-        values = dict(counts.get(name, {}))
+        values = dict(page.facets.get(name, {}))
         if chosen and chosen not in values:
-            values = {chosen: 0, **values}
+            values = {chosen: page.total, **values}
         if not chosen and len(values) < 2:
             continue
         listed = list(values.items())[:MAX_FACET_VALUES]

@@ -120,7 +120,8 @@ def record_page(
         kind_word=f"{document.package.name} {KIND_WORDS[document.kind]}",
         exception_url="/errors?" + urlencode({"exception": document.exception}),
         package_url=f"/{document.package.repository}" if document.package.repository else "",
-        titled=not _same_text(document.title, message_text),
+        # The title of a mined record is only its message again, without the holes.
+        titled=document.status != "mined",
         message=segments(document.parts, values=used) if document.message else (Segment(message_text),),
         filled=bool(used),
         meaning=markdown.block(document.meaning, values=used) if document.meaning else None,
@@ -169,12 +170,6 @@ def _crumbs(document: Document) -> tuple[Link, ...]:
     if document.source:
         crumbs.append(Link(document.source.function))
     return tuple(crumbs)
-
-
-def _same_text(title: str, message: str) -> bool:
-    """Claim that a title only repeats the message: cut, or on one line."""
-    flat = " ".join(message.split())
-    return flat.startswith(" ".join(title.rstrip("….").split())) or not flat
 
 
 def _shown_source(document: Document) -> tuple[ShownPlace | None, highlight.Code | None]:
