@@ -37,6 +37,8 @@ def ingest(
     from app.errors import BadInput
     from app.store import sources
     from app.store.lock import only_one
+    from app.web.frame import Site
+    from app.web.prerender import prerender
 
     where = options.places()
     if folder is not None and not packages:
@@ -52,6 +54,12 @@ def ingest(
             progress.say(_said(group[0].package, outcome))
             for record, why in outcome.unmatched.items() if outcome else ():
                 progress.say(f"  not used: curated record {record}: {why}")
+        prerender(
+            store,
+            Site(chosen.base_url.rstrip("/")),
+            processes=chosen.mining_processes,
+            progress=lambda done, total: progress("rendering pages", done, total),
+        )
     return releases(format_)
 
 

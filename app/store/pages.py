@@ -6,7 +6,7 @@ would cost more than running it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from sqlalchemy import Connection
@@ -70,8 +70,8 @@ def record_ids(connection: Connection, *, start: int = 0, limit: int) -> list[st
     return [row[0] for row in sqlite.query_rows(connection, statement, (limit, start))]
 
 
-def stale(connection: Connection, *, kind: str, fingerprint: str) -> Iterator[StoredDocument]:
-    """Yield the documents whose kept page of this kind is absent or was rendered from something else.
+def stale(connection: Connection, *, kind: str, fingerprint: str) -> list[str]:
+    """Return the ids of records whose kept page of this kind is absent or was rendered from something else.
 
     Shape: a page's own fingerprint is `fingerprint`, a colon and its document's etag.
     """
@@ -80,15 +80,7 @@ def stale(connection: Connection, *, kind: str, fingerprint: str) -> Iterator[St
         "LEFT JOIN page AS p ON p.id = r.id AND p.kind = ? "
         "WHERE p.fingerprint IS NULL OR p.fingerprint <> ? || ':' || d.etag ORDER BY r.key"
     )
-    for (record_id,) in sqlite.query_rows(connection, statement, (kind, fingerprint)):
-        yield StoredDocument(
-            record_id,
-            *sqlite.query_rows(
-                connection,
-                "SELECT d.body, d.etag FROM record AS r JOIN document AS d ON d.record_key = r.key WHERE r.id = ?",
-                (record_id,),
-            )[0],
-        )
+    return [row[0] for row in sqlite.query_rows(connection, statement, (kind, fingerprint))]
 
 
 def keep(connection: Connection, kind: str, rows: Iterable[tuple[str, str, bytes]]) -> None:

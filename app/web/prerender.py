@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import os
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import cached_property
 from hashlib import blake2b
 from importlib.metadata import version
-from itertools import islice
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -36,7 +35,7 @@ from app.store.document import (
     Verified,
 )
 from app.store.engine import Store
-from app.store.pages import KeptPage
+from app.store.pages import KeptPage, RecordReader
 from app.store.queries import StoredDocument
 from app.web import assets, frame
 from app.web.assets import Assets
@@ -47,7 +46,7 @@ from app.web.record import record_page
 PAGE_KIND = "record"
 LIBRARIES = ("jinja2", "markdown-it-py", "markupsafe", "pygments")
 _CODE = Path(__file__).parent
-_CHUNK = 100
+_CHUNK = 50
 _COMMIT = 20
 _DICTIONARY_LENGTH = 32 * 1024
 # Level 4 is twice as fast as 6 and, with the dictionary, 4 % larger.
@@ -106,49 +105,55 @@ def prerender(
     site: Site,
     *,
     processes: int = 0,
-    progress: Callable[[int], object] = lambda done: None,
+    progress: Callable[[int, int], object] = lambda done, total: None,
 ) -> int:
     """Render and keep every record page that is not kept yet; return how many were rendered.
 
-    Shape: `processes` 0 is one a core; `progress` is told how many pages were done since it was last called.
-    Killed in between, it has kept what was done, and the next call goes on from there.
+    Shape: `processes` 0 is one a core; `progress` is told (done, all). Killed in between, it has kept what was
+    done, and the next call goes on from there.
     """
     with store.reading() as connection:
         licences = kept.licences(connection)
         fingerprint = RecordRenderer(site, licences).fingerprint
         waiting = kept.stale(connection, kind=PAGE_KIND, fingerprint=fingerprint)
-        rendered = 0
+    if waiting:
+        workers = min(processes or os.cpu_count() or 1, -(-len(waiting) // _CHUNK))
         with ProcessPoolExecutor(
-            processes or os.cpu_count() or 1, get_context("spawn"), initializer=_start, initargs=(site, licences)
+            workers, get_context("spawn"), initializer=_start, initargs=(store.url, site, licences)
         ) as pool:
-            # A bounded number of chunks is in flight: the corpus need not fit into memory.
-            while batch := list(islice(_chunks(waiting), _COMMIT)):
-                rows = [row for done in pool.map(_pack, batch) for row in done]
+            done = 0
+            # A bounded number of pages is in flight, and each commit is short: a reader or another writer can go on.
+            for start in range(0, len(waiting), _CHUNK * _COMMIT):
+                chunks = list(_chunks(waiting[start : start + _CHUNK * _COMMIT]))
+                rows = [row for packed in pool.map(_pack, chunks) for row in packed]
                 with store.writing() as writing:
                     kept.keep(writing, PAGE_KIND, rows)
-                rendered += len(rows)
-                progress(len(rows))
+                done += len(rows)
+                progress(done, len(waiting))
     with store.writing() as writing:
         kept.drop_orphans(writing)
-    return rendered
+    return len(waiting)
 
 
 _renderer: RecordRenderer | None = None
+_reader: RecordReader | None = None
 
 
-def _start(site: Site, licences: Mapping[str, str]) -> None:
-    global _renderer  # noqa: PLW0603
+def _start(url: str, site: Site, licences: Mapping[str, str]) -> None:
+    global _renderer, _reader  # noqa: PLW0603
     _renderer = RecordRenderer(site, licences)
+    _reader = RecordReader(Store(url))
 
 
-def _pack(chunk: list[StoredDocument]) -> list[tuple[str, str, bytes]]:
-    assert _renderer is not None
-    return [_renderer.pack(stored) for stored in chunk]
+def _pack(ids: Sequence[str]) -> list[tuple[str, str, bytes]]:
+    assert _renderer is not None and _reader is not None
+    documents = map(_reader.document, ids)
+    return [_renderer.pack(stored) for stored in documents if stored is not None]
 
 
-def _chunks(documents: Iterator[StoredDocument]) -> Iterator[list[StoredDocument]]:
-    while chunk := list(islice(documents, _CHUNK)):
-        yield chunk
+def _chunks(ids: Sequence[str]) -> Iterator[Sequence[str]]:
+    for start in range(0, len(ids), _CHUNK):
+        yield ids[start : start + _CHUNK]
 
 
 def _specimen() -> Document:
