@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 Kind = Literal["raise", "assert", "message"]
@@ -82,7 +82,8 @@ class MinedRelease:
     """All sites of one release, by path and line, and what could not be read.
 
     Shape: `failed` holds (path, why) of files that do not parse; `options` maps a configuration field to
-    its option strings ("tp_size" -> ("--tensor-parallel-size", "--tp-size")).
+    its option strings ("tp_size" -> ("--tensor-parallel-size", "--tp-size")); `omitted` counts by reason what is
+    no site of ours (a `raise` of an exception that exists already, excluded files).
     """
 
     package: str
@@ -93,3 +94,4 @@ class MinedRelease:
     failed: tuple[tuple[str, str], ...]
     options: dict[str, tuple[str, ...]]
     sites: tuple[Site, ...]
+    omitted: dict[str, int] = field(default_factory=dict)
