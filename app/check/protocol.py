@@ -278,7 +278,7 @@ class Outcome(Message):
     uncalibrated: tuple[str, ...] = ()
     elapsed_ms: float = 0.0
     cpu_ms: float = 0.0
-    private_bytes: int = 0
+    peak_bytes: int = 0
     sandbox: tuple[str, ...] = ()
     pipeline_ranks: int = 1
     gpus_needed: int = 0

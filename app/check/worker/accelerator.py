@@ -150,9 +150,16 @@ def _simulate_torch(torch: Any, machine: Machine) -> None:
     for name in ("memory_allocated", "memory_reserved", "max_memory_allocated"):
         answers[name] = _always(0)
     for name in (
-        "init _lazy_init empty_cache synchronize ipc_collect set_stream reset_peak_memory_stats manual_seed "
-        "manual_seed_all"
-    ).split():
+        "init",
+        "_lazy_init",
+        "empty_cache",
+        "synchronize",
+        "ipc_collect",
+        "set_stream",
+        "reset_peak_memory_stats",
+        "manual_seed",
+        "manual_seed_all",
+    ):
         answers[name] = _always(None)
     for name, answer in answers.items():  # one object per name: dynamo's rules key on identity
         replace(torch.cuda, name, answer, f"torch.cuda.{name}")

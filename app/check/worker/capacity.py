@@ -56,7 +56,7 @@ def _number(value: Any) -> int | None:
 
 
 def describe(
-    role: str, runner: Any, weights: Weights, counted: set[int], host_pool: Any = None, rank: int = 0
+    role: str, runner: Any, weights: Weights, counted: set[int], *, host_pool: Any = None, rank: int = 0
 ) -> Pools:
     """Return the memory of one worker. `counted` carries the storages already counted for another worker."""
     state_pool = _state_pool(runner)

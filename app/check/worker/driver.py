@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
-import gc
 import importlib
 import inspect
 import io
@@ -224,7 +223,7 @@ class Engine:
         @functools.wraps(real)
         def init(this: Any, *args: Any, **kwargs: Any) -> None:
             bound = inspect.signature(real).bind(this, *args, **kwargs)
-            bound.arguments.update({name: False for name in off})
+            bound.arguments.update(dict.fromkeys(off, False))
             real(*bound.args, **bound.kwargs)
 
         replace(group, "__init__", init, "sglang.srt.distributed.parallel_state.GroupCoordinator.__init__")
@@ -284,9 +283,15 @@ class Engine:
                 replace(on_paper, name, nothing, f"{prefix}Scheduler.{name}")
 
         for name in (
-            "init_tokenizer init_idle_sleeper init_soft_watchdog init_kv_events_publisher maybe_init_rust_server "
-            "init_profiler init_watch_dog_memory_saver_input_blocker init_all_cuda_graphs"
-        ).split():
+            "init_tokenizer",
+            "init_idle_sleeper",
+            "init_soft_watchdog",
+            "init_kv_events_publisher",
+            "maybe_init_rust_server",
+            "init_profiler",
+            "init_watch_dog_memory_saver_input_blocker",
+            "init_all_cuda_graphs",
+        ):
             left_out(name)
         left_out("init_ipc_channels", ipc_channels=mock.MagicMock)
         left_out("init_metrics_reporter", metrics_reporter=mock.MagicMock)
@@ -420,7 +425,7 @@ class Engine:
             outcome,
             elapsed_ms=round((time.perf_counter() - begun) * 1000, 2),
             cpu_ms=round((time.process_time() - cpu) * 1000, 2),
-            private_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10,
+            peak_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10,
         )
 
     def _prepare(self, request: Request) -> frozenset[str]:
@@ -511,7 +516,7 @@ class Engine:
             known = by_model.get(id(runner.model), weights.Weights(0, 0))
             tree = run.tree_cache if role == "target" else None
             with contextlib.suppress(AttributeError, TypeError, ValueError):
-                found.append(capacity.describe(role, runner, known, counted, tree, run.pipeline_rank))
+                found.append(capacity.describe(role, runner, known, counted, host_pool=tree, rank=run.pipeline_rank))
         return tuple(found)
 
     def _budget(self, run: Run) -> Budget | None:
@@ -592,7 +597,7 @@ def _plain(value: Any) -> Json:
 
 
 def _setting(run: Run, name: str) -> Any:
-    """Return a resolved argument: from the published configuration where the release keeps it there, else the record."""
+    """Return a resolved argument, from the published configuration where the release keeps it there."""
     context = sys.modules["sglang.srt.runtime_context"]
     for bag in ("get_schedule", "get_memory", "get_model", "get_exec"):
         with contextlib.suppress(Exception):
@@ -604,20 +609,11 @@ def _resolved(run: Run) -> tuple[dict[str, Json], dict[str, Json]]:
     """Return the arguments that SGLang changed or chose, and what they were before."""
     if run.arguments is None:
         return {}, {}
-    fields = {field.name: field for field in dataclasses.fields(run.arguments)}
     current: dict[str, Json] = {}
     asked: dict[str, Json] = {}
-    for name, field in fields.items():
-        if name not in run.namespace:
-            continue
+    for name in [field.name for field in dataclasses.fields(run.arguments) if field.name in run.namespace]:
         before = run.namespace[name]
         after = getattr(run.arguments, name, None)
         if (before is None or before != after) and after is not None and _plain(before) != _plain(after):
             current[name], asked[name] = _plain(after), _plain(before)
     return current, asked
-
-
-def settle(keep_modules: Callable[[], int] | None = None) -> None:
-    """Move everything that is alive out of the collector's way, so that children share its memory."""
-    gc.collect()
-    gc.freeze()

@@ -10,11 +10,11 @@ from __future__ import annotations
 import ctypes
 import importlib.abc
 import importlib.machinery
-import importlib.metadata as metadata
 import re
 import sys
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -199,9 +199,9 @@ _VALUES: dict[str, Any] = {
 
 
 def give(name: str, value: Any) -> None:
-    """Let the attribute `name` of a blank package have a behaviour. Raises: standins.Unlisted."""
+    """Let the attribute `name` of a blank package have a behaviour. Raises: standins.UnlistedError."""
     if name not in standins.VALUES:
-        raise standins.Unlisted(f"{name} has a behaviour without an entry in the registry")
+        raise standins.UnlistedError(f"{name} has a behaviour without an entry in the registry")
     _VALUES[name] = value
 
 
@@ -259,12 +259,12 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def change(self, packages: Mapping[str, str]) -> None:
         """Announce some optional packages in other versions, or not at all (version "").
 
-        Raises: standins.Unlisted: one of them is not an optional package of the list.
+        Raises: standins.UnlistedError: one of them is not an optional package of the list.
         """
         for name, version in packages.items():
             known = standins.BY_DISTRIBUTION.get(normal(name))
             if known is None or not known.optional:
-                raise standins.Unlisted(f"{name} is no optional package")
+                raise standins.UnlistedError(f"{name} is no optional package")
             if version:
                 self.versions[known.distribution] = version
             else:

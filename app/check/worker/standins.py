@@ -312,7 +312,7 @@ VALUES: dict[str, str] = {
 """Attributes of blank packages that must have a behaviour, and why."""
 
 
-class Unlisted(LookupError):
+class UnlistedError(LookupError):
     """Something was to be replaced that the list does not name."""
 
 
@@ -323,10 +323,10 @@ _installed: dict[str, Any] = {}
 def replace(owner: Any, name: str, value: Any, target: str) -> Any:
     """Replace `owner.name` with `value` and return what was there before (None if there was nothing).
 
-    Raises: Unlisted: `target` is not in the registry.
+    Raises: UnlistedError: `target` is not in the registry.
     """
     if target not in REGISTRY:
-        raise Unlisted(f"{target} is replaced without an entry in the registry")
+        raise UnlistedError(f"{target} is replaced without an entry in the registry")
     before = vars(owner).get(name, getattr(owner, name, _MISSING)) if hasattr(owner, "__dict__") else _MISSING
     _installed.setdefault(target, before)
     setattr(owner, name, value)
@@ -334,9 +334,9 @@ def replace(owner: Any, name: str, value: Any, target: str) -> Any:
 
 
 def note(target: str) -> None:
-    """Say that the stand-in `target` is at work though no attribute was set. Raises: Unlisted."""
+    """Say that the stand-in `target` is at work though no attribute was set. Raises: UnlistedError."""
     if target not in REGISTRY:
-        raise Unlisted(f"{target} stands in without an entry in the registry")
+        raise UnlistedError(f"{target} stands in without an entry in the registry")
     _installed.setdefault(target, _MISSING)
 
 

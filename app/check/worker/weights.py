@@ -78,6 +78,14 @@ class _Restored:
                 tensor.data = data
 
 
+def online(model_config: Any) -> bool:
+    """Tell whether weights are quantised while loading: the checkpoint says nothing of quantisation."""
+    config = model_config.hf_config
+    texts = (config, getattr(config, "text_config", None))
+    names = ("quantization_config", "compression_config")
+    return not any(getattr(text, name, None) for text in texts for name in names)
+
+
 def processed_bytes(model: torch.nn.Module) -> tuple[int, tuple[str, ...]]:
     """Return by how many bytes the real post-processing of quantised weights changes the model, and what could not run.
 
@@ -111,24 +119,24 @@ def _change(module: torch.nn.Module, method: Any, process: Callable[[Any], Any])
                 process(module)
             if any(packages.is_blank(value) for value in vars(module).values()):
                 return None
-            return _own_bytes(module) - before
+            after = _own_bytes(module)
+            return after - before if after else None
         except Exception:  # a kernel is missing, or read a value that is not there
             return None
 
 
 def replace_loaders(loader: Any, loaded: Callable[[Any, Any, Weights], None]) -> None:
-    """Make every loader class build its model on the meta device and report its bytes to `loaded(model, config, weights)`."""
+    """Make every loader class build its model on the meta device and call `loaded(model, config, weights)`."""
 
     def load_model(this: Any, *, model_config: Any, device_config: Any, **options: Any) -> Any:
         quantization = loader._get_quantization_config(model_config, this.load_config)
         with loader.set_default_torch_dtype(model_config.dtype), torch.device("meta"):
             model = loader._initialize_model(model_config, this.load_config, quantization)
         created = model_bytes(model)
-        change, kept = processed_bytes(model) if quantization is not None else (0, ())
+        change, kept = processed_bytes(model) if quantization is not None and online(model_config) else (0, ())
         loaded(model, model_config, Weights(created, created + change, kept))
         return model.eval()
 
     for cls in list(vars(loader).values()):
-        if isinstance(cls, type) and issubclass(cls, loader.BaseModelLoader) and cls is not loader.BaseModelLoader:
-            if "load_model" in vars(cls):
-                replace(cls, "load_model", load_model, "sglang.srt.model_loader.loader.*.load_model")
+        if isinstance(cls, type) and issubclass(cls, loader.BaseModelLoader) and "load_model" in vars(cls):
+            replace(cls, "load_model", load_model, "sglang.srt.model_loader.loader.*.load_model")
