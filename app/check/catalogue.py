@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal, cast
+from typing import Any, Literal, cast
 
 from rapidfuzz import fuzz, process
 
@@ -25,6 +25,7 @@ TrialOutcome = Literal["pass", "fail", "unknown"]
 
 MODELS = Path(__file__).resolve().parents[2] / "data" / "models"
 TRIALS = "trials.tsv"
+STAND_IN = "configuration_stand_in"
 NEAR_LIMIT = 5
 NEAR_SCORE = 70.0
 MAX_NAME = 300
@@ -98,7 +99,12 @@ class Model:
 
     def files(self) -> dict[str, str]:
         """Return the files of the model's folder that start-up reads, by name."""
-        files = {"config.json": json.dumps(unfold(dict(self.config)), indent=1)}
+        config = unfold(dict(self.config))
+        files = {}
+        if self.stand_in:
+            config |= {"auto_map": {"AutoConfig": f"{STAND_IN}.StandInConfig"}}
+            files[f"{STAND_IN}.py"] = _stand_in(self.model_type)
+        files["config.json"] = json.dumps(config, indent=1)
         if self.hf_quant_config is not None:
             files["hf_quant_config.json"] = json.dumps(unfold(dict(self.hf_quant_config)), indent=1)
         return files
@@ -268,6 +274,11 @@ def read_trials(path: Path) -> list[Trial]:
     return trials
 
 
+def _stand_in(model_type: str) -> str:
+    """Return the source of a configuration class that takes any field."""
+    return (MODELS / f"{STAND_IN}.txt").read_text().replace('"@MODEL_TYPE@"', json.dumps(model_type))
+
+
 def _id_of(path: Path) -> str:
     return path.stem.replace("--", "/", 1)
 
@@ -377,7 +388,7 @@ def fold(value: Json) -> Json:
     return value
 
 
-def unfold(value: Json) -> Json:
+def unfold(value: Any) -> Any:
     """Undo `fold`."""
     if isinstance(value, list):
         return [unfold(item) for item in value]

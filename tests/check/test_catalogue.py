@@ -173,6 +173,14 @@ def test_a_class_of_the_repository_is_said_to_be_stood_in_for() -> None:
     assert "generic one" in " ".join(found("XiaomiMiMo/MiMo-V2-Flash").caveats())
 
 
+def test_the_stand_in_is_named_by_the_configuration_as_a_repository_names_its_own() -> None:
+    files = found("XiaomiMiMo/MiMo-V2-Flash").files()
+
+    assert json.loads(files["config.json"])["auto_map"] == {"AutoConfig": "configuration_stand_in.StandInConfig"}
+    compile(files["configuration_stand_in.py"], "configuration_stand_in.py", "exec")
+    assert 'model_type = "mimo_v2_flash"' in files["configuration_stand_in.py"]
+
+
 def test_the_files_are_those_of_a_model_folder() -> None:
     files = found("nvidia/MiniMax-M3-NVFP4").files()
 
