@@ -66,13 +66,9 @@ class Log:
 
 _ANSI = re.compile(r"\x1b(?:\[[0-9;?]{0,32}[ -/]?[@-~]|\][^\x07\x1b\n]{0,512}(?:\x07|\x1b\\)?|[@-Z\\^_])")
 _BARE_ANSI = re.compile(r"(?:\\x1b|\\u001b|\\033|␛)?\[(?:\d{1,3};){0,4}\d{0,3}m")
-_INVISIBLE = {c: None for c in (*range(9), 11, 12, *range(14, 32), 127, 0xFEFF, *range(0x200B, 0x2010), 0x2060)} | {
-    0xA0: " ",
-    0x202F: " ",
-    0x2028: "\n",
-    0x2029: "\n",
-    0x85: "\n",
-}
+_INVISIBLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufeff\u200b-\u200f\u2060]")
+_WIDE_BLANK = re.compile("[\xa0\u202f]")
+_WIDE_LINE_END = re.compile("[\x85\u2028\u2029]")
 _BOX = "│┃║▏▕╎╏┆┇┊┋╭╮╰╯┌┐└┘├┤─━═╔╗╚╝"
 _BOX_EDGE = re.compile(rf"^[ \t]{{0,40}}[{_BOX}]+ ?|[ \t]*[{_BOX}]+[ \t]*$")
 _GROUP_EDGE = re.compile(r"^ {0,40}(?:\| ?|\+ (?=Exception Group)|\+[+-]{3,}[ \d-]*$)")
@@ -117,7 +113,8 @@ _TRACEBACK = re.compile(r"(?:Exception Group )?Traceback \(most recent call last
 _FRAME = re.compile(r'(?:[ \t]{0,80})(?:File |file )["“]([^"”\n]{1,1000})["”],? line (\d{1,9})(?:,? in (.{1,300}))?')
 _LOOSE_FRAME = re.compile(
     r"(?:[-*>] ?|\d{1,3}[.)] ?|at |in |from |-> |└─ ?|❱ ?|\()?"
-    r"((?:[\w.~<>\-]{0,120}/){0,40}[\w.\-]{1,120}\.pyx?)(?:\)?, line |:| line |, )(\d{1,7})(?:[,:]? in (?:function )?)?[`(]?(<?[\w.<>]{1,160})?"
+    r"((?:[\w.~<>\-]{0,120}/){0,40}[\w.\-]{1,120}\.pyx?)(?:\)?, line |:| line |, )(\d{1,7})"
+    r"(?:[,:]? in (?:function )?)?[`(]?(<?[\w.<>]{1,160})?"
 )
 _RICH_SOURCE = re.compile(r"^\s{0,20}❱ ?\d{1,7} [│|]?(.*)$")
 _RICH_CONTEXT = re.compile(r"^\s{0,20}\d{1,7} [│|]")
@@ -181,8 +178,9 @@ def _clean(text: str) -> str:
         text = _ANSI.sub("", text)
     if "m" in text and "[" in text:
         text = _BARE_ANSI.sub("", text)
-    if not text.isascii() or not text.isprintable():
-        text = text.translate(_INVISIBLE)
+    text = _INVISIBLE.sub("", text)
+    if not text.isascii():
+        text = _WIDE_LINE_END.sub("\n", _WIDE_BLANK.sub(" ", text))
     return text
 
 
