@@ -184,7 +184,7 @@ def test_the_stand_in_is_named_by_the_configuration_as_a_repository_names_its_ow
 def test_the_files_are_those_of_a_model_folder() -> None:
     files = found("nvidia/MiniMax-M3-NVFP4").files()
 
-    assert set(files) == {"config.json", "hf_quant_config.json"}
+    assert set(files) == {"config.json", "hf_quant_config.json", "configuration_stand_in.py"}
     layers = json.loads(files["hf_quant_config.json"])["quantization"]["quantized_layers"]
     assert len(layers) > 10_000
     assert layers["language_model.model.layers.0.mlp.down_proj"] == {"quant_algo": "MXFP8"}
