@@ -125,6 +125,21 @@ def _change(module: torch.nn.Module, method: Any, process: Callable[[Any], Any])
             return None
 
 
+def absorbed_bytes(model: torch.nn.Module) -> int:
+    """Return the bytes of the copies that multi-head latent attention makes of `kv_b_proj` after loading.
+
+    SGLang splits that weight into two contiguous parts (`w_kc`, `w_vc`) and keeps it as well. A block-quantised
+    weight is copied as bfloat16, one with a scale per channel as it is.
+    """
+    total = 0
+    for module in model.modules():
+        weight = getattr(getattr(module, "kv_b_proj", None), "weight", None)
+        if hasattr(module, "w_kc") and isinstance(weight, torch.Tensor):
+            whole = weight.element_size() > 1 or hasattr(module.kv_b_proj, "weight_scale_inv")
+            total += weight.numel() * (2 if whole else 1)
+    return total
+
+
 def replace_loaders(loader: Any, loaded: Callable[[Any, Any, Weights], None]) -> None:
     """Make every loader class build its model on the meta device and call `loaded(model, config, weights)`."""
 
@@ -134,7 +149,7 @@ def replace_loaders(loader: Any, loaded: Callable[[Any, Any, Weights], None]) ->
             model = loader._initialize_model(model_config, this.load_config, quantization)
         created = model_bytes(model)
         change, kept = processed_bytes(model) if quantization is not None and online(model_config) else (0, ())
-        loaded(model, model_config, Weights(created, created + change, kept))
+        loaded(model, model_config, Weights(created, created + change + absorbed_bytes(model), kept))
         return model.eval()
 
     for cls in list(vars(loader).values()):
