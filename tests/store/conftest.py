@@ -70,7 +70,15 @@ def releases() -> list[MinedRelease]:
     moved = site("page size {p} does not divide {n}", path="demo/args.py", function="check_args", line=5)
     guarded = {"guards": ("self.unified_memory", "not (model.recurrent)"), "flags": flags}
     return [
-        release("1.0", site(POOL, line=20, **guarded), site(GONE, line=30, flags=flags), helper, bare, moved, options=options),
+        release(
+            "1.0",
+            site(POOL, line=20, **guarded),
+            site(GONE, line=30, flags=flags),
+            helper,
+            bare,
+            moved,
+            options=options,
+        ),
         release(
             "1.1",
             site(POOL, line=25, **guarded),
