@@ -79,11 +79,15 @@ def extended(ledger: Ledger, repository: str, releases: Sequence[MinedRelease]) 
 
 @dataclass(slots=True)
 class _Chain:
-    """A record in the making: site index by release index. `decided`: the ledger gave its id."""
+    """A record in the making: site index by release index. `decided`: the ledger gave its id.
+
+    Shape: `kept` is the chain that this one was joined to.
+    """
 
     id: str
     decided: bool
     sites: dict[int, int]
+    kept: _Chain | None = None
 
 
 class _Chains:
@@ -95,13 +99,14 @@ class _Chains:
         self.ledger = ledger
         self.ids = [site_ids(repository, release.sites) for release in releases]
         self.of: list[list[_Chain]] = []
+        self.named: dict[str, _Chain] = {}
 
     def join_ids(self) -> None:
         """Join equal site ids of all releases, which the ledger may have declared equal.
 
         Ids come before links, so that a site that is gone for some releases and comes back is one record.
         """
-        chains: dict[str, _Chain] = {}
+        chains = self.named
         decided = set(self.ledger.records.values())
         for r, ids in enumerate(self.ids):
             covered = self.releases[r].version in self.ledger.releases
@@ -143,6 +148,15 @@ class _Chains:
         for r, i in drop.sites.items():
             keep.sites[r] = i
             self.of[r][i] = keep
+        self.named[drop.id] = keep
+        drop.kept = keep
+
+    def _answering(self, site_id: str) -> _Chain:
+        """Return the chain that a site id answers to. A site that the ledger parted from its id is not it."""
+        chain = self.named[self.ledger.record(site_id)]
+        while chain.kept is not None:
+            chain = chain.kept
+        return chain
 
     def lineages(self, pins: Iterable[Pin]) -> Lineages:
         """Return the finished records, pinned ids in place."""
@@ -156,8 +170,8 @@ class _Chains:
 
     def _lineage(self, chain: _Chain, name: str, named: Mapping[str, list[str]]) -> Lineage:
         own = {self.ids[r][i] for r, i in chain.sites.items()}
-        # A re-added site that the ledger gives to another record leaves its plain id to that record.
-        own = {alias for alias in own if _again(alias) != chain.id}
+        own = {alias for alias in own if self._answering(alias) is chain}
+        # Ids that the ledger knows from releases that were not ingested answer too.
         aliases = (own | set(named.get(chain.id, ())) | {chain.id}) - {name}
         return Lineage(name, tuple(sorted(aliases)), tuple(sorted(chain.sites.items())))
 
