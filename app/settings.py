@@ -30,8 +30,8 @@ class Settings(BaseModel):
     host: str = Field("127.0.0.1", description="Address that `errata serve` listens on.")
     port: int = Field(8000, ge=0, le=65535, description="Port that `errata serve` listens on; 0 picks a free one.")
     base_url: str = Field("", description="Public address of the site, for absolute links; empty: the request's own.")
-    mining_processes: int = Field(
-        0, ge=0, le=256, description="Processes that mine a release at once; 0: as many as the machine has cores."
+    ingest_processes: int = Field(
+        0, ge=0, le=256, description="Processes that render pages after an ingest; 0: as many as the machine has cores."
     )
 
     @classmethod

@@ -40,24 +40,23 @@ def ingest(
     from app.web.frame import Site
     from app.web.prerender import prerender
 
-    where = options.places()
+    where, chosen = options.places(), options.settings()
     if folder is not None and not packages:
         raise BadInput("--from: name the release that the folder holds, for example httpx==0.28.1")
     wanted = [sources.wanted(text, folder) for text in packages] if packages else list(sources.pinned(where.data))
     by_package: dict[str, list[Wanted]] = {}
     for one in dict.fromkeys(wanted):
         by_package.setdefault(one.package, []).append(one)
-    chosen = options.settings()
     with options.opened() as store, only_one(store.url), reporting() as progress:
         for group in by_package.values():
-            outcome = sources.ingest_package(store, where, group, progress, processes=chosen.mining_processes)
+            outcome = sources.ingest_package(store, where, group, progress)
             progress.say(_said(group[0].package, outcome))
             for record, why in outcome.unmatched.items() if outcome else ():
                 progress.say(f"  not used: curated record {record}: {why}")
         prerender(
             store,
             Site(chosen.base_url.rstrip("/")),
-            processes=chosen.mining_processes,
+            processes=chosen.ingest_processes,
             progress=lambda done, total: progress("rendering pages", done, total),
         )
     return releases(format_)

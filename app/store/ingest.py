@@ -71,6 +71,12 @@ def stored_package(connection: Connection, name: str) -> StoredPackage | None:
     return StoredPackage(found[0][1], {v: key for v, key, _ in rows}, {v: sha for v, _, sha in rows})
 
 
+def stored_origin(connection: Connection, name: str) -> Origin:
+    """Return the origin of a package that was ingested before."""
+    statement = "SELECT name, repository, host, source_root, tag, license FROM package WHERE name = ?"
+    return Origin(*sqlite.query_rows(connection, statement, (name,))[0])
+
+
 def ingest(store: Store, package: PackageInput, progress: Progress) -> Outcome:
     """Replace a package's rows. Readers see the former state until the one commit at the end.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import tomllib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,8 +20,7 @@ from packaging.version import InvalidVersion, Version
 from app.errors import BadInput, NotFound
 from app.lineage.chains import version_key
 from app.lineage.ledger import load as load_ledger
-from app.mine import packages, wheels
-from app.mine.mine import mine
+from app.mine import cache, packages, wheels
 from app.mine.model import MinedRelease
 from app.mine.wording import trigger
 from app.records.load import files, load_all
@@ -78,9 +77,7 @@ def pinned(data: Path) -> tuple[Wanted, ...]:
     return tuple(Wanted(name, version) for name in names for version in wheels.pinned_versions(name, path))
 
 
-def ingest_package(
-    store: Store, places: Places, releases: Sequence[Wanted], progress: Progress, *, processes: int = 0
-) -> Outcome | None:
+def ingest_package(store: Store, places: Places, releases: Sequence[Wanted], progress: Progress) -> Outcome | None:
     """Bring one package's rows up to date; None where there was nothing to do.
 
     Shape: `releases` are of one package; those that the database has besides stay.
@@ -93,7 +90,7 @@ def ingest_package(
     fresh: dict[str, _Fresh] = {}
     for release in releases:
         if not _stands(before, release, places):
-            found = _fresh(release, places, before, progress, processes)
+            found = _fresh(release, places, before, progress)
             if found is not None:
                 fresh[release.version] = found
     keys = dict(before.release_keys) if before else {}
@@ -146,9 +143,7 @@ def _pinned_digests(release: Wanted, places: Places) -> set[str]:
     return {digest for name, digest in pins.items() if _is_archive_of(name, release)}
 
 
-def _fresh(
-    release: Wanted, places: Places, before: StoredPackage | None, progress: Progress, processes: int
-) -> _Fresh | None:
+def _fresh(release: Wanted, places: Places, before: StoredPackage | None, progress: Progress) -> _Fresh | None:
     """Fetch and mine a release; None where the stored one came from the same archive and miner."""
     label = f"{release.package} {release.version}"
     progress(f"fetching {label}", 0, 1)
@@ -161,13 +156,13 @@ def _fresh(
     def mined_so_far(done: int, total: int) -> None:
         progress(f"mining {label}", done, total)
 
-    mined = mine(
+    mined = cache.mined(
         archive,
+        places.cache / "mined",
         package=release.package,
         version=release.version,
         exclude=exclude,
         progress=mined_so_far,
-        workers=processes or None,
     )
     if not mined.files:
         raise BadInput(f"{label}: there is no Python file in it")
@@ -200,7 +195,7 @@ def _is_archive_of(file: str, release: Wanted) -> bool:
 
 
 def _exclude(package: str, places: Places) -> tuple[str, ...]:
-    return tuple(packages.listed(package, places.data / "packages.toml").exclude)
+    return packages.origin(package, path=places.data / "packages.toml").exclude
 
 
 def _kept(store: Store, name: str, version: str, progress: Progress) -> MinedRelease:
@@ -210,12 +205,25 @@ def _kept(store: Store, name: str, version: str, progress: Progress) -> MinedRel
 
 
 def _origin(store: Store, name: str, fresh: _Fresh | None, places: Places) -> Origin:
-    raise NotImplementedError
+    """Return the package's origin: as data/packages.toml has it, else as an archive says, else as it was stored."""
+    found = packages.origin(name, fresh.metadata if fresh else None, path=places.data / "packages.toml")
+    if found.repository is None and fresh is None:
+        with store.reading() as connection:
+            return ingest.stored_origin(connection, name)
+    return Origin(
+        package=name,
+        repository=found.repository or "",
+        host=found.host,
+        source_root=found.source_root or "",
+        # Without the folder before the archive's paths a link would lead nowhere.
+        tag=found.tag or "" if found.source_root is not None else "",
+        license=found.license,
+    )
 
 
 def release_key(sha256: str, exclude: Iterable[str]) -> str:
     """Return from what a release is mined: its archive, the miner's code, what is left out."""
-    return _digest([sha256, _code("mine"), *exclude])
+    return _digest([sha256, cache.fingerprint(), *exclude])
 
 
 def _package_key(name: str, release_keys: Mapping[str, str], places: Places) -> str:
@@ -236,6 +244,3 @@ def _file(path: Path) -> str:
 
 def _digest(parts: Iterable[str]) -> str:
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
-
-
-Miner = Callable[..., MinedRelease]
