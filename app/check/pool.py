@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
+import json
 import os
 import secrets
 import shutil
@@ -85,7 +86,7 @@ class Bounds:
     waiting: int = 32
     engines: int = 3
     wait_s: float = 20.0
-    start_s: float = 120.0
+    start_s: float = 300.0
     limits: Limits = CHECK_LIMITS
     folder_bytes: int = 8 << 20
     view: str = "auto"
@@ -452,3 +453,30 @@ def _cpus(slot: int, workers: int) -> tuple[int, ...]:
     available = sorted(os.sched_getaffinity(0))
     share = len(available) // workers
     return tuple(available[slot * share : (slot + 1) * share])
+
+
+async def probe(pool: SandboxPool, engine: Engine) -> dict[str, object]:
+    """Enter the sandbox of a check in `engine`'s Python, try what must be refused, and return what happened."""
+    folder = pool.folder / secrets.token_hex(8)
+    folder.mkdir(mode=0o700)
+    try:
+        process = await asyncio.create_subprocess_exec(
+            str(engine.python), "-P", "-W", "ignore", "-m", "app.check.probe",
+            stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL,
+            cwd=folder, env=environment(folder), start_new_session=True,
+        )  # fmt: skip
+        policy = json.dumps(pool.policy(engine, folder).to_json()).encode()
+        try:
+            async with asyncio.timeout(30):
+                output, _ = await process.communicate(policy)
+            result = json.loads(output)
+        except (TimeoutError, ValueError):
+            return {"unavailable": "the probe gave no answer"}
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+    except OSError as error:
+        return {"unavailable": f"{engine.python.name}: {error.strerror}"}
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return result if isinstance(result, dict) else {"unavailable": "the probe gave no answer"}
