@@ -10,9 +10,10 @@ from starlette.responses import Response
 
 from app.web import answers, problems
 from app.web.fastpath import FastPath
+from app.web.matcher import Matcher
 from app.web.parts import PagesDep, Parts
 from app.web.reference import api_page
-from app.web.routes import browse, errors, health
+from app.web.routes import browse, errors, health, identify
 from app.web.shell import Shell
 
 TITLE = "Errata"
@@ -39,10 +40,14 @@ def create_app(parts: Parts) -> FastAPI:
     # More parts say here whether they are ready: name -> a function that returns "ok" or what is wrong.
     ready_checks: dict[str, Callable[[], str]] = {}
     app.state.ready_checks = ready_checks
+    matcher = Matcher(parts.store)
+    app.state.matcher = matcher
+    ready_checks["identify"] = matcher.readiness
     problems.install(app, pages, lambda path: answers.near(parts.store, path))
     app.include_router(health.router)
     app.include_router(errors.router)
     app.include_router(browse.router)
+    app.include_router(identify.router)
 
     @app.get("/api", include_in_schema=False)
     def api(request: Request, pages: PagesDep) -> Response:
@@ -62,6 +67,7 @@ def asgi(parts: Parts) -> FastPath:
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        app.state.matcher.start()
         yield
         front.close()
         parts.store.close()

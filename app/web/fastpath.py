@@ -111,6 +111,11 @@ class FastPath:
             request_id, method=scope["method"], route=ready.route, status=status, seconds=seconds, size=len(body)
         )
 
+    @property
+    def size(self) -> int:
+        """Return how many bytes the kept answers take."""
+        return self._size
+
     def close(self) -> None:
         """Close the connection and write what waits in the log."""
         if self._reader is not None:

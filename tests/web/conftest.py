@@ -96,6 +96,8 @@ def release(version: str) -> MinedRelease:
         sites.append(site(version, "gone", path="sglang/srt/mem_cache/gone.py", flags=("--enable-gone", "--page-size")))
     if version == "0.5.19":
         sites.append(site(version, "fresh", exception="RuntimeError"))
+    words = "a positive multiple of 16" if version == "0.5.19" else "a multiple of 16"
+    sites.append(site(version, "worded", template=Template(("The size of worded blocks must be " + words,))))
     moved = "sglang/srt/old.py" if version == "0.5.17" else "sglang/srt/new.py"
     sites.append(site(version, "moving", path=moved))
     sites.sort(key=lambda found: (found.path, found.line, found.function))
