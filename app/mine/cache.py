@@ -22,6 +22,8 @@ def fingerprint() -> str:
     """Return a digest of the miner's own source and of the Python that runs it: both decide what is found."""
     digest = hashlib.sha256(repr(sys.version_info[:2]).encode())
     for path in sorted(Path(__file__).parent.glob("*.py")):
+        if path.name in ("wording.py", "packages.py"):
+            continue  # they work on what was found
         digest.update(path.name.encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()[:12]
 

@@ -1,8 +1,8 @@
 """The conditions under which control reaches a statement, and the configuration fields that they read.
 
 Convention: a guard is source text that holds when the site fires, outermost first. A branch not taken reads
-`not (condition)`; an assert, which fires when its condition is false, ends with `not (condition)` too; a handler
-reads `except X`, a case `match subject: case pattern`.
+`not (condition)`, of a condition that is itself a negation only what is negated; an assert, which fires when its
+condition is false, ends with that negation too; a handler reads `except X`, a case `match subject: case pattern`.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ class Guard:
     fixed: str = ""
     leaves: str = ""
     clock: int = 0  # when it was established, to tell whether its names were assigned since
+    fields: set[str] | None = None  # the configuration fields it reads, once known
     _text: str = ""
     _words: frozenset[str] | None = None
 

@@ -19,7 +19,6 @@ _HANDS_OVER = re.compile(
     r"|set_details)\Z"
 )
 _ERROR_KEYWORDS = ("error_message", "error_msg", "err_msg")
-_RESPONSE = re.compile(r"\w*Response\Z")
 _HOLDS_ERROR = re.compile(r"(?:error_message|error_msg|err_msg|failure_reason|fail_reason|error)\Z")
 _VALIDATES = re.compile(
     r"(?:^|_)(?:validate|validation|verify|check|error|reject|unsupported|incompatible|refus)\w*", re.I
@@ -46,22 +45,21 @@ def holds_error(attribute: str) -> bool:
 
 def handed_over(node: ast.Call) -> ast.expr | None:
     """Return the expression of the text that a call hands to a user as an error, if it does."""
-    full = dotted(node.func)
-    name = full.rpartition(".")[2] or (node.func.attr if isinstance(node.func, ast.Attribute) else "")
-    if not name or _LOGS.match(full):
+    function = node.func
+    if isinstance(function, ast.Attribute):
+        name = function.attr
+    elif isinstance(function, ast.Name):
+        name = function.id
+    else:
         return None
     for keyword in node.keywords:
         if keyword.arg in _ERROR_KEYWORDS:
-            return keyword.value
+            return None if _LOGS.match(dotted(function)) else keyword.value
+    if name in ("exit", "error"):
+        return node.args[0] if node.args and dotted(function) in ("sys.exit", "parser.error") else None
     if _HANDS_OVER.match(name):
         return _first_text(node)
-    if name == "exit" and full == "sys.exit" and node.args and not isinstance(node.args[0], ast.Constant):
-        return node.args[0]
-    if name in ("exit", "error") and node.args and full in ("sys.exit", "parser.error"):
-        return node.args[0]
-    if _RESPONSE.match(name):
-        return _response_text(node)
-    return None
+    return _response_text(node) if name.endswith("Response") else None
 
 
 def _first_text(node: ast.Call) -> ast.expr | None:

@@ -12,8 +12,8 @@ import re
 from app.mine.source import dotted
 
 _OPTION = re.compile(r"--[A-Za-z][\w.-]*\Z")
-_ARGUMENTS = re.compile(r"(?:.*[._])?(?:args|opts|options|arguments)\Z|(?:.*\.)?(?:get_[a-z_]*args)\(\)\Z")
-_ACCESSOR = re.compile(r"(?:[a-z_]\w*\.)?get_[a-z_]+\(\)\Z")
+_ARGUMENTS = re.compile(r"(?:.*[._])?(?:args|opts|options|arguments)\Z|(?:.*\.)?get_[a-z_]*args\(\)\Z")
+_ACCESSOR = re.compile(r"(?:[a-z_]\w*\.)?get_[a-z_]+\(\)(?:\.[a-z_]+)?\Z")
 
 
 def registered(node: ast.Call) -> tuple[str, tuple[str, ...]] | None:

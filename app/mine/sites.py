@@ -15,6 +15,12 @@ from app.mine.package import Package
 from app.mine.visitor import Visitor
 
 Written = Mapping[Draft, Sequence[Variant]]
+# Words of which every site, and every function whose text a site may show, holds one.
+_WORDS = (
+    *("raise", "assert", "rror", "abort", "msg", "message", "Message", "reason", "Response", "Exception", "exit"),
+    *("add_argument", "__init__", "__str__", "return f", 'return "', "return '", "return (", "detail", "fail"),
+    *("valid", "check"),
+)
 _NEWLINES = re.compile(r"\r\n?")
 
 
@@ -59,6 +65,18 @@ def module_of(path: str) -> str:
     return ".".join(parts)
 
 
+def marked(text: str, wanted: frozenset[str] = frozenset()) -> list[int]:
+    """Return the sorted numbers of the lines that hold a word without which a function is of no interest."""
+    found: set[int] = set()
+    for word in wanted or _WORDS:
+        line, position = 1, 0
+        while (at := text.find(word, position)) >= 0:
+            line += text.count("\n", position, at)
+            found.add(line)
+            position = at + 1
+    return sorted(found)
+
+
 def decoded(source: bytes) -> str:
     """Return the text of a module as Python decodes it: byte order mark, declared encoding, any newlines.
 
@@ -79,7 +97,7 @@ def report_of(source: bytes, path: str, wanted: frozenset[str] = frozenset()) ->
             tree = ast.parse(text, filename=path)
         lines = text.split("\n")
         report.lines = len(lines) - (not lines[-1])
-        Visitor(report, lines, wanted).module(tree)
+        Visitor(report, lines, marked(text, wanted), wanted).module(tree)
     except SyntaxError as error:
         report.failed = f"line {error.lineno}: {error.msg}" if error.lineno else str(error.msg)
     except (ValueError, LookupError) as error:

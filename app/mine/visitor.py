@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 import builtins
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping
-from typing import Final
+from typing import Any, Final
 
 from app.mine import messages, options
 from app.mine.draft import Class, Construction, Draft, FileReport, Function, Passed
@@ -39,13 +40,16 @@ Environment = dict[str, Binding]
 class Visitor:
     """Walks the statements of one module, carrying guards and what local names stand for.
 
-    Expressions are entered only where a site, a text or an option needs them; this is what keeps the pass
-    cheaper than parsing.
+    Expressions are entered only where a site, a text or an option needs them, and a function only if one of the
+    `marked` lines (sorted) is in it; this is what keeps the pass cheaper than parsing.
     """
 
-    def __init__(self, report: FileReport, lines: list[str], wanted: frozenset[str] = frozenset()) -> None:
+    def __init__(
+        self, report: FileReport, lines: list[str], marked: list[int], wanted: frozenset[str] = frozenset()
+    ) -> None:
         self.report = report
         self.lines = lines
+        self.marked = marked
         self.wanted = wanted
         self.root = report.module.partition(".")[0]
         self.package = report.module if report.path.endswith("__init__.py") else report.module.rpartition(".")[0]
@@ -63,7 +67,7 @@ class Visitor:
         self.clock = 0
         self.assigned_at: dict[str, int] = {}
         self.accessors: dict[str, str] = {}  # "Class.attribute" -> field it was read from
-        self.handlers: dict[type, Callable[[ast.stmt], str]] = {
+        self.handlers: dict[type, Callable[[Any], str]] = {
             ast.If: self._if,
             ast.Raise: self._raise,
             ast.Assert: self._assert,
@@ -170,8 +174,7 @@ class Visitor:
     def _exit(self, node: ast.expr | None, *, negated: bool, leaves: str) -> None:
         self.guards.append(Guard(node, negated, leaves=leaves, clock=self.clock))
 
-    def _if(self, node: ast.stmt) -> str:
-        assert isinstance(node, ast.If)
+    def _if(self, node: ast.If) -> str:
         self._calls(node.test)
         self._walrus(node.test)
         entry = self.env
@@ -198,8 +201,7 @@ class Visitor:
             self.env = self._joined(after_body, self.env)
         return ""
 
-    def _match(self, node: ast.stmt) -> str:
-        assert isinstance(node, ast.Match)
+    def _match(self, node: ast.Match) -> str:
         entry = self.env
         ends: list[Environment] = []
         leaving: list[str] = []
@@ -228,16 +230,14 @@ class Visitor:
             self.env = self._joined(self.env, end)
         return ""
 
-    def _loop(self, node: ast.stmt) -> str:
-        assert isinstance(node, (ast.For, ast.AsyncFor))
+    def _loop(self, node: ast.For | ast.AsyncFor) -> str:
         self._calls(node.iter)
         self._target(node.target, None)
         self._repeated(node.body, None)
         self._block(node.orelse)
         return ""
 
-    def _while(self, node: ast.stmt) -> str:
-        assert isinstance(node, ast.While)
+    def _while(self, node: ast.While) -> str:
         endless = isinstance(node.test, ast.Constant) and bool(node.test.value)
         self._repeated(node.body, None if endless else Guard(node.test))
         self._block(node.orelse)
@@ -255,8 +255,7 @@ class Visitor:
             self._branch(guard, body)
         self.env = self._joined(entry, self.env)
 
-    def _with(self, node: ast.stmt) -> str:
-        assert isinstance(node, (ast.With, ast.AsyncWith))
+    def _with(self, node: ast.With | ast.AsyncWith) -> str:
         for item in node.items:
             self._calls(item.context_expr)
             if item.optional_vars is not None:
@@ -265,8 +264,7 @@ class Visitor:
         self.guards += self.exits
         return leaves
 
-    def _try(self, node: ast.stmt) -> str:
-        assert isinstance(node, ast.Try | ast.TryStar)
+    def _try(self, node: ast.Try | ast.TryStar) -> str:
         entry = dict(self.env)
         leaves = self._block(node.body)
         exits = self.exits
@@ -295,8 +293,7 @@ class Visitor:
             self.guards += exits
         return ""
 
-    def _class(self, node: ast.stmt) -> str:
-        assert isinstance(node, ast.ClassDef)
+    def _class(self, node: ast.ClassDef) -> str:
         outer = (self.env, self.class_, self.class_name, self.configures, self.span, self.guards, self.function)
         self.scope.append(node.name)
         qualified = ".".join(self.scope)
@@ -324,8 +321,11 @@ class Visitor:
         self.env, self.class_, self.class_name, self.configures, self.span, self.guards, self.function = outer
         return ""
 
-    def _def(self, node: ast.stmt) -> str:
-        assert isinstance(node, Function_)
+    def _def(self, node: Function_) -> str:
+        index = bisect_left(self.marked, node.lineno)
+        if index == len(self.marked) or self.marked[index] > (node.end_lineno or node.lineno):
+            self.env.pop(node.name, None)
+            return ""
         outer = (self.env, self.span, self.guards, self.function, self.function_name, self.assigned_at)
         self.scope.append(node.name)
         nested = self.function is not None
@@ -517,8 +517,7 @@ class Visitor:
 
     # ---- simple statements ----------------------------------------------------------------------
 
-    def _import(self, node: ast.stmt) -> str:
-        assert isinstance(node, (ast.Import, ast.ImportFrom))
+    def _import(self, node: ast.Import | ast.ImportFrom) -> str:
         found = self._imported(node)
         self.report.imported.update(found.values())
         if self.scope:
@@ -526,15 +525,13 @@ class Visitor:
                 self._bind(name, target)
         return ""
 
-    def _delete(self, node: ast.stmt) -> str:
-        assert isinstance(node, ast.Delete)
+    def _delete(self, node: ast.Delete) -> str:
         for target in node.targets:
             if isinstance(target, ast.Name):
                 self._bind(target.id, None)
         return ""
 
-    def _assign(self, node: ast.stmt) -> str:
-        assert isinstance(node, ast.Assign)
+    def _assign(self, node: ast.Assign) -> str:
         self._calls(node.value)
         for target in node.targets:
             self._target(target, node.value)
@@ -544,14 +541,12 @@ class Visitor:
             self._message(node, text_of(node.value, self), "assign")
         return ""
 
-    def _annotated(self, node: ast.stmt) -> str:
-        assert isinstance(node, ast.AnnAssign)
+    def _annotated(self, node: ast.AnnAssign) -> str:
         if node.value is not None:
             self._target(node.target, node.value)
         return ""
 
-    def _augmented(self, node: ast.stmt) -> str:
-        assert isinstance(node, ast.AugAssign)
+    def _augmented(self, node: ast.AugAssign) -> str:
         if not isinstance(node.target, ast.Name):
             return ""
         name = node.target.id
@@ -565,8 +560,7 @@ class Visitor:
         self._bind(name, value)
         return ""
 
-    def _expression(self, node: ast.stmt) -> str:
-        assert isinstance(node, ast.Expr)
+    def _expression(self, node: ast.Expr) -> str:
         value = node.value
         if isinstance(value, (ast.Await, ast.Yield)) and value.value is not None:
             value = value.value
@@ -602,8 +596,7 @@ class Visitor:
         self.class_.passed = tuple(text_of(a, self) for a in args if not isinstance(a, ast.Starred))
         self.class_.passed_keywords = self._arguments(node)[1]
 
-    def _return(self, node: ast.stmt) -> str:
-        assert isinstance(node, ast.Return)
+    def _return(self, node: ast.Return) -> str:
         value = node.value
         if value is None:
             return "return"
@@ -636,8 +629,7 @@ class Visitor:
 
     # ---- sites ----------------------------------------------------------------------------------
 
-    def _raise(self, node: ast.stmt) -> str:
-        assert isinstance(node, ast.Raise)
+    def _raise(self, node: ast.Raise) -> str:
         if node.exc is None:
             self._omit("raise without an exception")
             return "raise"
@@ -698,8 +690,7 @@ class Visitor:
                 return bound[0]
         return function
 
-    def _assert(self, node: ast.stmt) -> str:
-        assert isinstance(node, ast.Assert)
+    def _assert(self, node: ast.Assert) -> str:
         text = None if node.msg is None else text_of(node.msg, self)
         condition = source_of(node.test)
         construction = Construction("AssertionError", "", () if text is None else (text,))
@@ -750,10 +741,12 @@ class Visitor:
         statement = self.lines[node.lineno - 1].strip()[:500] if node.lineno <= len(self.lines) else ""
         live = [g for g in self.guards if not g.leaves or not self._stale(g)]
         guards = chosen(live, words_of(statement) | words_of(condition))
-        fields = set()
+        fields: set[str] = set()
         for guard in guards:
-            if guard.node is not None and (not guard.leaves or guard.leaves != "raise"):
-                fields |= self._fields(guard.node)
+            if guard.node is not None and guard.leaves != "raise":
+                if guard.fields is None:
+                    guard.fields = self._fields(guard.node)
+                fields |= guard.fields
         if own is not None:
             fields |= self._fields(own)
         start, excerpt = self._excerpt(node.lineno, end)
@@ -852,11 +845,15 @@ class Visitor:
 
 
 def _accessor(node: ast.expr) -> str:
-    """Return `a.b` or `get_x()` for the short bases that configuration is read from."""
+    """Return `a.b`, `get_x()` or `get_x().group` for the short bases that configuration is read from."""
+    groups = ""
+    while isinstance(node, ast.Attribute):
+        groups = f".{node.attr}{groups}"
+        node = node.value
     if isinstance(node, ast.Call) and not node.args and not node.keywords:
         name = dotted(node.func)
-        return f"{name}()" if name else ""
-    return dotted(node)
+        return f"{name}(){groups}" if name else ""
+    return node.id + groups if isinstance(node, ast.Name) else ""
 
 
 def _parameters(arguments: ast.arguments) -> tuple[str, ...]:
