@@ -420,12 +420,12 @@ class _Decision:
         signature = self.index.signatures[candidate.signature]
         parts: tuple[str, ...] = ()
         values: dict[str, str] = {}
-        also: tuple[str, ...] = ()
+        others: list[Signature] = []
         if candidate.fit is not None:
             text = self.index.texts[candidate.text]
             parts = text.parts
             values = self._values(candidate, text)
-            also = tuple(self.index.signatures[o].record_id for o in text.owners if o != candidate.signature)[:_ALSO]
+            others = [self.index.signatures[o] for o in text.owners if o != candidate.signature][:_ALSO]
         return Match(
             record_id=signature.record_id,
             package=signature.package,
@@ -436,10 +436,10 @@ class _Decision:
             values=values,
             evidence=tuple(candidate.evidence),
             reasons=tuple(candidate.evidence.values()),
-            also=also,
+            also=tuple(other.record_id for other in others),
+            also_places=tuple(_place(other) for other in others),
             parts=parts,
             wrapper=wrapper,
-            block=candidate.block,
         )
 
     def _values(self, candidate: _Candidate, text: Text) -> dict[str, str]:
@@ -471,6 +471,13 @@ _SAID = {
     "headless": "the message is the record's text without its beginning",
     "damaged": "the message is nearly the record's text",
 }
+
+
+def _place(signature: Signature) -> str:
+    if not signature.seen:
+        return signature.title
+    newest = signature.seen[-1]
+    return f"{newest.function} in {newest.path}"
 
 
 def _long(letters: float) -> float:

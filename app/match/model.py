@@ -14,8 +14,8 @@ class Match:
 
     Shape: `score` is 0..1, from 0.5 on; `parts` (literal, hole, literal, ...) is the text of the record that was
     found, not always its newest; `values` maps "{hole}" to what filled it; `evidence` are the facts that agree;
-    `reasons` says each of them in a sentence; `also` are records with the same text; `wrapper` says that the text
-    only wraps another match; `block` is the position of the block in `Identification.blocks`, -1 for loose text.
+    `reasons` says each of them in a sentence; `also` are records with the same text, `also_places` where each is
+    raised; `wrapper` says that the text only wraps another match.
     """
 
     record_id: str
@@ -28,9 +28,9 @@ class Match:
     evidence: tuple[str, ...] = ()
     reasons: tuple[str, ...] = ()
     also: tuple[str, ...] = ()
+    also_places: tuple[str, ...] = ()
     parts: tuple[str, ...] = ()
     wrapper: bool = False
-    block: int = -1
 
     @property
     def url(self) -> str:
