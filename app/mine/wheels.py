@@ -305,29 +305,36 @@ def _same_version(left: str, right: str) -> bool:
 
 
 def _download(package: str, version: str, folder: Path) -> Path:
+    command = [sys.executable, "-m", "pip", "download", "--no-deps", "--disable-pip-version-check", "--no-input"]
+    command += ["--quiet", "--only-binary", ":all:", "--dest", str(folder)]
+    # A release may support other interpreters than the one that runs the miner, which only reads its source.
+    options = [[], *(["--python-version", minor] for minor in ("3.13", "3.12", "3.10", "3.9"))]
+    commands = [[*command, *extra, f"{package}=={version}"] for extra in options]
+    source = [sys.executable, "-P", str(Path(__file__).with_name("unbuilt.py")), package, version, str(folder)]
+    commands.insert(1, source)
     failures: list[str] = []
-    # Newer interpreters first: a release may have dropped the one that runs the miner, which only reads its source.
-    for extra in ([], ["--python-version", "3.13"], ["--python-version", "3.12"], ["--python-version", "3.10"]):
-        path, failure = _pip(package, version, folder, ["--only-binary", ":all:", *extra])
-        if path is not None:
-            return path
-        failures.append(failure)
+    for each in commands:
+        failure = _run(each, f"{package}=={version}")
+        found = [path for path in sorted(folder.iterdir()) if _is_release(path.name, package, version)]
+        if found:
+            return found[0]
         if "No matching distribution" not in failure:
             raise Unavailable(f"{package}=={version} could not be fetched: {failure}")
+        failures.append(failure)
     raise NotFound(f"there is no {package}=={version} to fetch: {failures[0]}")
 
 
-def _pip(package: str, version: str, folder: Path, options: list[str]) -> tuple[Path | None, str]:
-    command = [sys.executable, "-m", "pip", "download", "--no-deps", "--disable-pip-version-check", "--no-input"]
-    command += ["--quiet", "--dest", str(folder), *options, f"{package}=={version}"]
+def _run(command: list[str], what: str) -> str:
+    """Run one download; return why it failed, "" where it did not."""
     try:
         done = subprocess.run(
             command, capture_output=True, text=True, timeout=FETCH_TIMEOUT_S, check=False, stdin=subprocess.DEVNULL
         )
     except subprocess.TimeoutExpired as error:
-        raise Unavailable(f"fetching {package}=={version} took longer than {FETCH_TIMEOUT_S} s") from error
-    found = [path for path in sorted(folder.iterdir()) if _is_release(path.name, package, version)]
-    if found:
-        return found[0], ""
-    lines = [line for line in done.stderr.strip().splitlines() if line.startswith("ERROR")]
-    return None, (lines[-1].removeprefix("ERROR: ") if lines else f"pip ended with {done.returncode}")[:300]
+        raise Unavailable(f"fetching {what} took longer than {FETCH_TIMEOUT_S} s") from error
+    if "Could not fetch URL" in done.stderr or "WARNING: Retrying" in done.stderr:
+        return "the package index cannot be reached"
+    errors = [line for line in done.stderr.strip().splitlines() if line.startswith("ERROR")]
+    if errors:
+        return errors[-1].removeprefix("ERROR: ")[:300]
+    return f"pip ended with {done.returncode}" if done.returncode else ""
