@@ -34,7 +34,7 @@ _HUB_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,95}/[A-Za-z0-9][A-Za-z0-9._-]
 _CACHE_FOLDER = re.compile(r"models--([A-Za-z0-9._-]+?)--([A-Za-z0-9._-]+)")
 _RANGES = re.compile(r"\[([0-9,-]+)\]")
 _FIELDS = {
-    "hub_id", "role", "source", "provenance", "draft_of", "same_as", "incomplete", "notes", "stand_in", "config",
+    "hub_id", "role", "source", "provenance", "draft_of", "algorithm", "same_as", "incomplete", "notes", "stand_in", "config",
     "hf_quant_config",
 }  # fmt: skip
 
@@ -66,7 +66,7 @@ class Model:
     """A published configuration.
 
     Shape: `config` and `hf_quant_config` are folded as the file has them; `files` gives the text a model
-    folder would hold. `stand_in` says that the hub repository ships its own configuration class, in whose
+    folder would hold. A draft says whose it is and for which `--speculative-algorithm`. `stand_in` says that the hub repository ships its own configuration class, in whose
     place a generic one is used. `asked` is the name that was looked up; `assumption` is a sentence for the
     reader when that name was not a hub id of the catalogue, else "".
     """
@@ -78,6 +78,7 @@ class Model:
     config: Mapping[str, Json]
     hf_quant_config: Mapping[str, Json] | None = None
     draft_of: str = ""
+    algorithm: str = ""
     same_as: tuple[Alias, ...] = ()
     incomplete: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
@@ -304,6 +305,7 @@ def _model(value: object, hub_id: str) -> Model:
         config=config,
         hf_quant_config=None if quantization is None else _object(quantization, "hf_quant_config"),
         draft_of=_text(entry, "draft_of", needed=False),
+        algorithm=_text(entry, "algorithm", needed=False),
         same_as=tuple(_alias(item) for item in _list(entry, "same_as")),
         incomplete=_texts(entry, "incomplete"),
         notes=_texts(entry, "notes"),
