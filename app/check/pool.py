@@ -89,6 +89,7 @@ class Bounds:
     start_s: float = 300.0
     limits: Limits = CHECK_LIMITS
     folder_bytes: int = 8 << 20
+    threads: int = 64
     view: str = "auto"
     confined: bool = True
 
@@ -417,6 +418,7 @@ class SandboxPool:
             read=readable(engine),
             folder=str(folder),
             folder_bytes=self.bounds.folder_bytes,
+            processes=self.bounds.threads,
             view=self.bounds.view,
             cpus=_cpus(slot, self.bounds.workers),
         )

@@ -24,6 +24,7 @@ from app.errors import BadInput, NotFound, Unavailable
 PACKAGE = "sglang"
 GPU_LIMIT = 4096
 PACKAGE_LIMIT = 16
+STAND_IN_LIMIT = 100
 
 _MODEL = ("--model-path", "--model")
 _DRAFT = ("--speculative-draft-model-path", "--speculative-draft-model")
@@ -116,6 +117,8 @@ class CheckService:
     ) -> None:  # fmt: skip
         self.pool, self.engines, self.catalogue, self.profiles = pool, engines, catalogue, profiles
         self.cache = cache or OutcomeCache()
+        self.verdicts: dict[str, int] = {}
+        self.stand_in_failures: dict[str, int] = {}
         self._link = link or (lambda error, version: None)
         self._fetch = fetch
 
@@ -247,6 +250,9 @@ class CheckService:
         if prepared.unknown and not lost and not _decided_before_the_model(result):
             verdict, reason = "unknown", prepared.unknown
             result = replace(result, error=None, pools=(), budget=None)
+        self.verdicts[verdict] = self.verdicts.get(verdict, 0) + 1
+        if result.stand_in_failure:
+            self._count_stand_in(result.stand_in_failure)
         body: dict[str, Any] = {
             "verdict": verdict,
             "engine": {"package": PACKAGE, "version": prepared.engine.version, "chosen": prepared.engine_chosen},
@@ -270,6 +276,13 @@ class CheckService:
             "cached": cached,
         }  # fmt: skip
         return body
+
+    def _count_stand_in(self, name: str) -> None:
+        """Count a failure on a stand-in. The name comes from a check, so neither it nor their number is trusted."""
+        name = name if re.fullmatch(r"[\w.: -]{1,80}", name) else "other"
+        if name not in self.stand_in_failures and len(self.stand_in_failures) >= STAND_IN_LIMIT:
+            name = "other"
+        self.stand_in_failures[name] = self.stand_in_failures.get(name, 0) + 1
 
     def _error(self, error: Error, version: str) -> dict[str, Any]:
         link = self._link(error, version)

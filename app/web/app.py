@@ -13,7 +13,7 @@ from app.web.fastpath import FastPath
 from app.web.matcher import Matcher
 from app.web.parts import PagesDep, Parts
 from app.web.reference import api_page
-from app.web.routes import browse, errors, health, identify
+from app.web.routes import browse, check, errors, health, identify
 from app.web.shell import Shell
 
 TITLE = "Errata"
@@ -48,6 +48,10 @@ def create_app(parts: Parts) -> FastAPI:
     app.include_router(errors.router)
     app.include_router(browse.router)
     app.include_router(identify.router)
+    app.include_router(check.router)
+    if parts.checks is not None:
+        ready_checks["engine"] = parts.checks.ready
+        parts.telemetry.registry.register(parts.checks)
 
     @app.get("/api", include_in_schema=False)
     def api(request: Request, pages: PagesDep) -> Response:
@@ -68,7 +72,11 @@ def asgi(parts: Parts) -> FastPath:
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         app.state.matcher.start()
+        if parts.checks is not None:
+            await parts.checks.start()
         yield
+        if parts.checks is not None:
+            await parts.checks.close()
         front.close()
         parts.store.close()
 

@@ -33,6 +33,10 @@ class Pages:
             template = self._templates[kind] = self._environment.get_template(template_name(kind))
         return template.render({field.name: getattr(page, field.name) for field in fields(page)})
 
+    def part(self, template: str, **values: Any) -> str:
+        """Return a part of a page alone, for a script that puts it in place."""
+        return self._environment.get_template(template).render(values)
+
     def response(self, page: Any, *, status: int = 200, headers: Mapping[str, str] | None = None) -> HTMLResponse:
         """Return a page as an answer."""
         return HTMLResponse(self.html(page), status_code=status, headers=dict(headers or {}))

@@ -10,6 +10,7 @@ from fastapi import Depends, Request
 from app.store.engine import Store
 from app.web import assets, frame
 from app.web.assets import Assets
+from app.web.checks import Checks
 from app.web.frame import Site
 from app.web.pages import Pages
 from app.web.telemetry import Telemetry
@@ -23,6 +24,7 @@ class Parts:
     site: Site = field(default_factory=Site)
     assets: Assets = field(default_factory=assets.load)
     telemetry: Telemetry = field(default_factory=Telemetry)
+    checks: Checks | None = None
 
     def pages(self) -> Pages:
         """Return a renderer of pages of this site."""
