@@ -49,6 +49,7 @@ class Class:
 
     bases: tuple[str, ...] = ()
     parameters: tuple[str, ...] = ()
+    rest: str = ""  # "*args" where its __init__ takes any number
     defaults: dict[str, Text] = field(default_factory=dict)
     passed: tuple[Text, ...] | None = None  # what its __init__ hands to super().__init__
     passed_keywords: tuple[tuple[str, Text], ...] = ()

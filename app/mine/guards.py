@@ -31,6 +31,7 @@ class Guard:
     negated: bool = False
     fixed: str = ""
     leaves: str = ""
+    repeated: bool = False  # tested before each iteration of a loop
     clock: int = 0  # when it was established, to tell whether its names were assigned since
     fields: set[str] | None = None  # the configuration fields it reads, once known
     _text: str = ""

@@ -22,6 +22,7 @@ from app.mine.text import (
     hole,
     one,
     template_of,
+    varied,
 )
 from app.mine.visitor import EXCEPTIONS
 
@@ -130,9 +131,7 @@ class Package:
         if len(text.alternatives) == 1:
             return concatenated(self._part(part, depth) for part in text.alternatives[0])
         general = concatenated(self._part(part, depth) for part in text.general).general
-        expanded = [concatenated(self._part(part, depth) for part in parts) for parts in text.alternatives]
-        alternatives = dict.fromkeys(parts for each in expanded for parts in each.alternatives)
-        return Text(general, tuple(alternatives)[:MAX_ALTERNATIVES])
+        return varied(general, [concatenated(self._part(part, depth) for part in a) for a in text.alternatives])
 
     def _part(self, part: Part, depth: int) -> Text:
         if depth < MAX_DEPTH:
@@ -200,10 +199,16 @@ class Package:
                 if class_.passed is None:
                     message = self._plain(bases, construction.name, args, ())
                 else:
-                    args = tuple(_substituted(text, bound, assigned) for text in class_.passed)
+                    rest = args[len(class_.parameters) :]
+                    args = ()
+                    for text in class_.passed:
+                        handed_on = bool(class_.rest) and text.general == (Hole(class_.rest),)
+                        args += rest if handed_on else (_substituted(text, bound, assigned),)
                     keywords = tuple((k, _substituted(text, bound, assigned)) for k, text in class_.passed_keywords)
             if shown is None:
                 shown = class_.shown
+            for attribute, text in class_.attributes.items():
+                assigned.setdefault(attribute, text)
         if shown is not None:
             return _substituted(shown, {}, assigned)
         return message if message is not None else self._plain(bases, construction.name, args, keywords)
@@ -350,9 +355,7 @@ def _substituted(text: Text, bound: Bound, assigned: Bound | None = None) -> Tex
     if len(text.alternatives) == 1:
         return concatenated(part_of(part) for part in text.alternatives[0])
     general = concatenated(part_of(part) for part in text.general).general
-    each = [concatenated(part_of(part) for part in parts) for parts in text.alternatives]
-    alternatives = dict.fromkeys(parts for inner in each for parts in inner.alternatives)
-    return Text(general, tuple(alternatives)[:MAX_ALTERNATIVES])
+    return varied(general, [concatenated(part_of(part) for part in parts) for parts in text.alternatives])
 
 
 def _constructed(construction: Construction, bound: Bound) -> Construction:

@@ -112,6 +112,19 @@ def either(texts: Iterable[Text], name: str) -> Text:
     return Text(_shared(alternatives, name), alternatives)
 
 
+def varied(general: Parts, texts: Iterable[Text]) -> Text:
+    """Return the text with this general form and the alternatives of `texts`.
+
+    A general form that says nothing is worked out anew, since the alternatives may have become known meanwhile.
+    """
+    alternatives = tuple(dict.fromkeys(parts for text in texts for parts in text.alternatives))[:MAX_ALTERNATIVES]
+    if len(alternatives) == 1:
+        return one(*alternatives[0])
+    if len(general) == 1 and isinstance(general[0], Hole):
+        return Text(_shared(alternatives, general[0].text), alternatives)
+    return Text(general, alternatives)
+
+
 def _shared(alternatives: tuple[Parts, ...], name: str) -> Parts:
     flat = [_joined(parts) for parts in alternatives]
     head: list[Part] = []
@@ -124,6 +137,9 @@ def _shared(alternatives: tuple[Parts, ...], name: str) -> Parts:
         head.append(column[0])
     if sum(len(part) for part in head if isinstance(part, str)) < 10:
         return (Hole(name),)
+    for parts in flat:
+        if parts == head:  # one text is another with something added
+            return tuple(head)
     return (*head, Hole(name))
 
 

@@ -17,6 +17,7 @@ from app.mine.source import clip, dotted, source_of
 from app.mine.templates import string_like, text_of, walk_calls
 from app.mine.text import MAX_ALTERNATIVES, Call, Parameter, Reference, Text, concatenated, either, hole, one
 
+MAX_ALIASES = 3
 EXCERPT_BEFORE, EXCERPT_AFTER, EXCERPT_LINES, EXCERPT_CHARACTERS = 12, 6, 60, 4096
 EXCEPTIONS: Final = frozenset(
     name for name, value in vars(builtins).items() if isinstance(value, type) and issubclass(value, BaseException)
@@ -239,7 +240,7 @@ class Visitor:
 
     def _while(self, node: ast.While) -> str:
         endless = isinstance(node.test, ast.Constant) and bool(node.test.value)
-        self._repeated(node.body, None if endless else Guard(node.test))
+        self._repeated(node.body, None if endless else Guard(node.test, repeated=True))
         self._block(node.orelse)
         return ""
 
@@ -252,6 +253,7 @@ class Visitor:
         if guard is None:
             self._block(body)
         else:
+            guard.clock = self.clock
             self._branch(guard, body)
         self.env = self._joined(entry, self.env)
 
@@ -345,6 +347,8 @@ class Visitor:
         if self.class_ is not None and not nested and node.name == "__init__":
             self.class_.has_init = True
             self.class_.parameters = self.function.parameters[1:]
+            if node.args.vararg is not None:
+                self.class_.rest = "*" + node.args.vararg.arg
             self.class_.defaults = self.function.defaults
         self._block(node.body)
         if self.class_ is not None and not nested and node.name == "__str__" and self.function.returns:
@@ -440,7 +444,7 @@ class Visitor:
             return both[:MAX_ALTERNATIVES]
         return None
 
-    def _resolved(self, node: ast.expr) -> str:
+    def _resolved(self, node: ast.expr, depth: int = 0) -> str:
         """Return the dotted name in this package that an expression refers to, "" if it is none."""
         rest: list[str] = []
         while isinstance(node, ast.Attribute):
@@ -456,9 +460,7 @@ class Visitor:
             if isinstance(bound, str):
                 base = bound or self.globals.get(name, "")
             elif isinstance(bound, tuple) and len(bound) == 1 and isinstance(bound[0], (ast.Name, ast.Attribute)):
-                alias = bound[0]
-                inner = alias.id if isinstance(alias, ast.Name) else ""
-                base = "" if inner == name else self._resolved(alias) if inner not in self.env else ""
+                base = self._resolved(bound[0], depth + 1) if depth < MAX_ALIASES else ""
             else:
                 base = ""
         return ".".join((base, *reversed(rest))) if base else ""
@@ -593,7 +595,7 @@ class Visitor:
             args = args[1:]
         else:
             return
-        self.class_.passed = tuple(text_of(a, self) for a in args if not isinstance(a, ast.Starred))
+        self.class_.passed = tuple(text_of(a, self) for a in args)
         self.class_.passed_keywords = self._arguments(node)[1]
 
     def _return(self, node: ast.Return) -> str:
@@ -739,7 +741,7 @@ class Visitor:
     ) -> None:
         end = node.end_lineno or node.lineno
         statement = self.lines[node.lineno - 1].strip()[:500] if node.lineno <= len(self.lines) else ""
-        live = [g for g in self.guards if not g.leaves or not self._stale(g)]
+        live = [g for g in self.guards if not ((g.leaves or g.repeated) and self._stale(g))]
         guards = chosen(live, words_of(statement) | words_of(condition))
         fields: set[str] = set()
         for guard in guards:
@@ -770,7 +772,7 @@ class Visitor:
         )
 
     def _stale(self, guard: Guard) -> bool:
-        """Tell whether a name that an early exit tested was assigned since."""
+        """Tell whether a name that an early exit or a loop tested was assigned since."""
         latest = self.assigned_at
         return any(latest.get(word, 0) > guard.clock for word in guard.words)
 

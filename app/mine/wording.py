@@ -119,7 +119,7 @@ def _guard(guard: str, site: Site) -> Iterator[_Clause]:
         yield (_Atom(guard, True, "while handling another exception"),)
     elif guard.startswith("except "):
         yield (_Atom(guard, True, f"while handling {_code(guard.removeprefix('except '))}"),)
-    elif guard.startswith("match "):
+    elif guard.startswith("match ") and ": case " in guard:
         subject, _, pattern = guard.removeprefix("match ").partition(": case ")
         words = "matches no other case" if pattern == "_" else f"matches {_code(pattern)}"
         yield (_Atom(guard, True, f"{_code(subject)} {words}"),)
