@@ -78,10 +78,10 @@ def _sections(text: str, offset: int) -> list[_Section]:
 def _check_order(sections: list[_Section]) -> None:
     found = [section.heading for section in sections]
     for heading in HEADINGS:
-        if heading not in found and heading not in OPTIONAL:
-            raise BodyError(f"{heading}: the heading is missing")
         if found.count(heading) > 1:
             raise BodyError(f"{heading}: the heading stands there {found.count(heading)} times")
+        if heading not in found and heading not in OPTIONAL:
+            raise BodyError(f"{heading}: the heading is missing")
     wanted = [heading for heading in HEADINGS if heading in found]
     for section, heading in zip(sections, wanted, strict=True):
         if section.heading != heading:
