@@ -12,6 +12,7 @@ from app.mine.text import (
     MAX_ALTERNATIVES,
     Call,
     Hole,
+    Number,
     Parameter,
     Part,
     Parts,
@@ -373,7 +374,7 @@ def _quoted(text: Text) -> Text:
 
     def quoted(parts: Parts) -> Parts:
         literals = "".join(part for part in parts if isinstance(part, str))
-        if not literals:
+        if not literals or (len(parts) == 1 and isinstance(parts[0], Number)):
             return parts
         mark = '"' if "'" in literals and '"' not in literals else "'"
         # A literal that ends in the other quote is written with the mark that the whole string gets.

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Protocol
 
 from app.mine.source import clip, dotted, source_of
-from app.mine.text import Hole, Text, concatenated, either, hole, mapped, one
+from app.mine.text import Hole, Number, Text, concatenated, either, hole, mapped, one
 
 HOLE_LIMIT = 200
 _PERCENT = re.compile(
@@ -37,7 +37,7 @@ class Names(Protocol):
 def text_of(node: ast.expr, names: Names) -> Text:
     """Return what an expression reads as when it becomes a message."""
     if isinstance(node, ast.Constant):
-        return one(str(node.value))
+        return one(node.value if isinstance(node.value, str) else Number(node.value))
     if isinstance(node, ast.JoinedStr):
         return concatenated(_formatted(value, names) for value in node.values)
     if isinstance(node, ast.BinOp):

@@ -49,6 +49,12 @@ class Call(Hole):
     keywords: tuple[tuple[str, Text], ...] = ()
 
 
+class Number(str):
+    """The literal text of a constant that is no string, which `repr` puts in no quotes."""
+
+    __slots__ = ()
+
+
 Part = str | Hole
 Parts = tuple[Part, ...]
 
