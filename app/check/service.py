@@ -229,9 +229,9 @@ class CheckService:
             said.append(f"Free on each GPU before loading: {_gib(profile.free_bytes)}, {how}; nothing else runs on it.")
         else:
             said.append(f"Free on each GPU before loading: {_gib(free)}, as given.")
-        reserve_bytes = (
-            question.reserve_bytes if question.reserve_bytes is not None else reserve.bytes if reserve else 0
-        )
+        # What a log finds free before loading is what is left when the buffers of communication are there.
+        typical = reserve.bytes if reserve and free is None else 0
+        reserve_bytes = typical if question.reserve_bytes is None else question.reserve_bytes
         if reserve_bytes:
             how = "as given" if question.reserve_bytes is not None else f"typical of {ranks} GPUs working together"
             said.append(f"Communication buffers take {_gib(reserve_bytes)} of each GPU, {how}.")
