@@ -31,7 +31,8 @@ class Machine:
         """Be another machine of the same group, with what the asker knows of its memory."""
         self.hardware, self.gpus = hardware, gpus
         free = capacity.free_bytes
-        self.used_bytes = hardware.used_bytes if free is None else max(hardware.total_bytes - free, 0)
+        used = hardware.used_bytes if free is None else max(hardware.total_bytes - free, 0)
+        self.used_bytes = used + capacity.reserve_bytes
 
     @property
     def free_bytes(self) -> int:
@@ -248,13 +249,12 @@ def _simulate_programs(machine: Machine) -> None:
         replace(os, name, refuse, f"os.{name}")
 
 
-def forget_answers(modules: tuple[str, ...] = ("sglang",)) -> int:
-    """Clear what SGLang remembers of an earlier device; return how many caches were cleared."""
-    cleared = 0
-    for wrapper in _cached_functions(modules):
+def forget_answers(modules: tuple[str, ...] = ("sglang",), *, keep: tuple[str, ...] = ()) -> int:
+    """Clear what SGLang remembers of an earlier device, but for the functions named `keep`; return how many."""
+    found = [wrapper for wrapper in _cached_functions(modules) if wrapper.__name__ not in keep]
+    for wrapper in found:
         wrapper.cache_clear()
-        cleared += 1
-    return cleared
+    return len(found)
 
 
 def _cached_functions(modules: tuple[str, ...]) -> list[Any]:

@@ -7,6 +7,7 @@ driver adapts by looking (is this method there? which parameters has it?), never
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import dataclasses
 import functools
@@ -54,6 +55,9 @@ ENVIRONMENT = {
     "CUDA_VISIBLE_DEVICES": "",
 }
 """What the engine's process adds to its otherwise empty environment."""
+
+DECLARATIONS = ("namespace_of", "resolvable_fields")
+"""What SGLang derives from the declarations of its arguments and remembers: no device takes part."""
 
 WARNINGS_LIMIT = 40
 WARNING_LENGTH = 600
@@ -173,6 +177,7 @@ class Engine:
         self._no_communicators()
         self._host_pools()
         self._one_expert_layer()
+        self._one_parser()
         self._scheduler()
         self._observe()
 
@@ -228,6 +233,13 @@ class Engine:
 
         replace(group, "__init__", init, "sglang.srt.distributed.parallel_state.GroupCoordinator.__init__")
 
+        def broadcast_pyobj(data: Any, *args: Any, **kwargs: Any) -> Any:
+            return data
+
+        for name, module in list(sys.modules.items()):
+            if name.startswith("sglang.srt.") and "broadcast_pyobj" in vars(module or types.ModuleType("")):
+                replace(module, "broadcast_pyobj", broadcast_pyobj, "sglang.*.broadcast_pyobj")
+
     def _host_pools(self) -> None:
         """Keep host pools as shapes, under every name by which a module of the memory code knows the allocator."""
         import torch
@@ -267,6 +279,23 @@ class Engine:
                 return one.expand(layers, *one.shape[1:]).to("meta")
 
         replace(module, name, computed, f"sglang.srt.eplb.expert_location.{name}")
+
+    def _one_parser(self) -> None:
+        """Build the argument parser, and what SGLang derives from its declarations, once before the fork."""
+        cls = self.server_args.ServerArgs
+        real = cls.add_cli_args
+        template = argparse.ArgumentParser()
+        real(template)
+
+        def add_cli_args(parser: Any) -> None:
+            own = {name: vars(parser)[name] for name in ("prog", "usage", "description", "epilog")}
+            vars(parser).update({**vars(template), **own})
+
+        replace(cls, "add_cli_args", staticmethod(add_cli_args), "sglang.srt.server_args.ServerArgs.add_cli_args")
+        declarations = importlib.import_module("sglang.srt.arg_groups.arg_utils")
+        for name in DECLARATIONS:
+            if hasattr(declarations, name):
+                getattr(declarations, name)(cls)
 
     def _scheduler(self) -> None:
         prefix = "sglang.srt.managers.scheduler."
@@ -431,11 +460,10 @@ class Engine:
     def _prepare(self, request: Request) -> frozenset[str]:
         """Become the machine that the request describes; return the modules that it lacks."""
         if request.hardware != self.machine.hardware:
-            accelerator.forget_answers()
+            accelerator.forget_answers(keep=DECLARATIONS)
         self.machine.become(request.hardware, request.gpus, request.capacity)
         if request.packages:
             self.finder.change(request.packages)
-        self._host_pools()
         os.environ.update(request.environment)
         random.seed(request.seed)
         present = set(self.finder.versions)
@@ -475,7 +503,7 @@ class Engine:
         stage: StageOutcome = "pass"
         assumptions: list[str] = []
         if error is not None:
-            judgement = failures.judge(error, absent, self.paper.made_up)
+            judgement = failures.judge(error, run.clock.current, absent, self.paper.made_up)
             verdict, basis, stand_in = ("fail" if judgement.refused else "unknown"), judgement.why, judgement.stand_in
             stage = "fail" if judgement.refused else "unknown"
             if not judgement.refused and run.clock.current in _LATE:
@@ -485,6 +513,7 @@ class Engine:
         needed = _gpus_needed(run.arguments) if run.arguments is not None else 0
         if verdict == "pass" and needed > run.request.gpus:
             verdict, basis = "unknown", f"the command needs {needed} GPUs on a node, the machine has {run.request.gpus}"
+        pools = self._pools(run)
         unseen = sorted(name for name in run.request.environment if name in self.environment_read)
         if unseen:
             assumptions.append("Read when SGLang is imported, so not applied here: " + ", ".join(unseen) + ".")
@@ -496,8 +525,8 @@ class Engine:
             error=described,
             resolved=current,
             asked=asked,
-            pools=self._pools(run),
-            budget=self._budget(run),
+            pools=pools,
+            budget=self._budget(run, pools),
             ranks=(run.pipeline_rank,),
             warnings=tuple(run.warnings),
             assumptions=tuple(assumptions),
@@ -519,12 +548,11 @@ class Engine:
                 found.append(capacity.describe(role, runner, known, counted, host_pool=tree, rank=run.pipeline_rank))
         return tuple(found)
 
-    def _budget(self, run: Run) -> Budget | None:
+    def _budget(self, run: Run, pools: tuple[Pools, ...]) -> Budget | None:
         if not run.runners:
             return None
         target = run.runners[0]
         before = getattr(target, "pre_model_load_memory", None)
-        pools = self._pools(run)
         spent = sum(one.kv_bytes + one.state_bytes + one.request_bytes for one in pools)
         return Budget(
             total_bytes=self.machine.hardware.total_bytes,

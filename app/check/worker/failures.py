@@ -24,6 +24,8 @@ from app.check.protocol import Error, Frame
 from app.check.worker import packages
 
 HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_PLAIN = ("arguments", "checks")
+"""Stages in which no tensor is made and nothing is received: what breaks there breaks anywhere."""
 MESSAGE_LIMIT = 4000
 FRAMES_LIMIT = 60
 _NETWORK = ("huggingface_hub/", "transformers/utils/hub.py", "requests/", "urllib3/", "httpx/", "httpcore/")
@@ -191,10 +193,10 @@ class Judgement:
     stand_in: str = ""
 
 
-def judge(error: BaseException, absent: frozenset[str], made_up: set[types.CodeType]) -> Judgement:
+def judge(error: BaseException, stage: str, absent: frozenset[str], made_up: set[types.CodeType]) -> Judgement:
     """Tell whether a real launch would meet this error too.
 
-    Shape: `absent` holds top-level modules that the request, or a plain install, leaves out; `made_up` the code
+    Shape: `stage` is the one that was running; `absent` holds top-level modules that the request, or a plain install, leaves out; `made_up` the code
            that read a value which does not exist without a device.
     """
     trail = steps(error)
@@ -224,6 +226,8 @@ def judge(error: BaseException, absent: frozenset[str], made_up: set[types.CodeT
         return Judgement(True, f"{where} refuses with its own {type(error).__name__}")
     if simulated := _simulated_operand(error, last):
         return Judgement(False, f"{type(error).__name__} in a statement that touches {simulated}", simulated)
+    if stage not in _PLAIN and not isinstance(error, AttributeError):
+        return Judgement(False, f"{type(error).__name__} that no statement of SGLang raised, past the arguments")
     return Judgement(True, f"SGLang breaks by itself with {type(error).__name__}; nothing simulated takes part")
 
 

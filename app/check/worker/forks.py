@@ -301,6 +301,8 @@ def merged(outcomes: list[Outcome]) -> Outcome:
         decisive,
         stages=tuple(
             dataclasses.replace(stage, ms=round(stage.ms + sum(one.stages[i].ms for one in rest), 2))
+            if stage.outcome != "not reached"
+            else stage
             for i, stage in enumerate(decisive.stages)
         ),
         pools=(*decisive.pools, *(pool for one in rest for pool in one.pools)),

@@ -106,6 +106,11 @@ _STAND_INS: list[StandIn] = [
         "The fake process group lacks these two; with one process they have nothing to do.",
     ),
     StandIn(
+        "sglang.*.broadcast_pyobj",
+        "collective",
+        "With one process there is nobody to receive from: every rank has what it would have sent.",
+    ),
+    StandIn(
         "sglang.srt.distributed.parallel_state.GroupCoordinator.__init__",
         "collective",
         "Runs as it is, but told not to build NCCL and custom all-reduce communicators.",
@@ -185,6 +190,11 @@ _STAND_INS: list[StandIn] = [
         "cost",
         "With the trivial layout every layer has the same map: SGLang's own function computes it for one layer, and "
         "the others repeat it (0.5 to 1 s saved on large mixtures of experts).",
+    ),
+    StandIn(
+        "sglang.srt.server_args.ServerArgs.add_cli_args",
+        "cost",
+        "SGLang's own parser, built by its own function once before the fork and handed to every check.",
     ),
     # Only look on.
     *_table(
