@@ -33,5 +33,8 @@ def near(store: Store, path: str) -> tuple[Link, ...]:
     if not words:
         return ()
     with store.reading() as connection:
-        found = queries.suggestions(connection, " ".join(words), limit=6)
-    return tuple(Link(suggestion.text, suggestion.url) for suggestion in found)
+        # All words together first; else the last one that means something: the end of a path says the most.
+        for text in dict.fromkeys((" ".join(words), *reversed(words))):
+            if found := queries.suggestions(connection, text, limit=6):
+                return tuple(Link(suggestion.text, suggestion.url) for suggestion in found)
+    return ()

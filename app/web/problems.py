@@ -87,9 +87,13 @@ def problem_response(scope: Scope, shown: Fault) -> Response:
     )
 
 
+_FOR_MACHINES = ("/api/", "/healthz", "/readyz", "/metrics", "/openapi.json")
+
+
 def wants_page(request: Request) -> bool:
     """Claim that the client is a reader: outside the API, and it prefers HTML."""
-    if request.url.path.startswith("/api/"):
+    path = request.url.path
+    if path.startswith(_FOR_MACHINES) or path.endswith(".md"):
         return False
     return best(request.headers.get("accept", ""), ("text/html", "application/json", MEDIA_TYPE)) == "text/html"
 

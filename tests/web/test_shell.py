@@ -105,7 +105,7 @@ def test_nothing_that_was_submitted_is_logged(
     assert [line["route"] for line in lines] == [
         "/errors",
         "/flags/{flag}",
-        "/{owner}/{name}",
+        "/{owner:owner}/{name}",
         "/errors/{record_id}",
         "/go",
         "/errors/{record_id}",

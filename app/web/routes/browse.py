@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from typing import Annotated
 from urllib.parse import urlencode
 
-from fastapi import APIRouter, Form, Query
+from fastapi import APIRouter, Query, Request
+from starlette.convertors import Convertor, register_url_convertor
 from starlette.responses import RedirectResponse, Response
 
 from app.store import queries
 from app.store.queries import Counts, Filters, Flag, Package, Release, ReleaseChanges
-from app.web import paste
+from app.web import bodies, paste
 from app.web.frame import Head, head_title
 from app.web.listing import Row, list_url, row
 from app.web.parts import PagesDep, PartsDep
@@ -132,9 +133,9 @@ def go(q: Annotated[str, Query(max_length=20_000)] = "") -> Response:
 
 
 @router.post("/go")
-def go_posted(q: Annotated[str, Form(max_length=paste.MAX_LENGTH)] = "") -> Response:
+async def go_posted(request: Request) -> Response:
     """Lead to what a text from the one box is for, also a long one."""
-    return _go(q)
+    return _go((await bodies.form(request, paste.MAX_LENGTH)).get("q", ""))
 
 
 def _go(text: str) -> Response:
@@ -240,11 +241,29 @@ def about_page(parts: PartsDep, pages: PagesDep) -> Response:
     return pages.response(AboutPage(head=head, counts=counts, packages=packages))
 
 
+class OwnerConvertor(Convertor[str]):
+    """The owner of a repository in an address: not a name under which this site has other pages.
+
+    Without it `GET /api/identify` would be an unknown package (404) and not a wrong method (405).
+    """
+
+    regex = r"(?!(?:api|errors|flags|releases|static)/)[A-Za-z0-9][A-Za-z0-9._-]*"
+
+    def convert(self, value: str) -> str:
+        """Return the owner."""
+        return value
+
+    def to_string(self, value: str) -> str:
+        """Return the segment of an address."""
+        return value
+
+
+register_url_convertor("owner", OwnerConvertor())
 # Registered last by create_app: two path segments of any name would also fit pages of other routes.
 package_router = APIRouter(include_in_schema=False)
 
 
-@package_router.get("/{owner}/{name}")
+@package_router.get("/{owner:owner}/{name}")
 def package_page(owner: str, name: str, parts: PartsDep, pages: PagesDep) -> Response:
     """Show a package."""
     with parts.store.reading() as connection:

@@ -58,7 +58,12 @@ def errors_page(query: ListQueryDep, parts: PartsDep, pages: PagesDep) -> Respon
     return pages.response(list_page(query, _page(parts, query)))
 
 
-@router.get("/errors/{record_id}.md", tags=["errors"], response_class=Response, responses=_NOT_FOUND)
+@router.get(
+    "/errors/{record_id}.md",
+    tags=["errors"],
+    response_class=Response,
+    responses={200: {"content": {"text/markdown": {"schema": {"type": "string"}}}}, **_NOT_FOUND},
+)
 def error_markdown(record_id: str, parts: PartsDep) -> Response:
     """Return one record as Markdown."""
     document = Document.model_validate_json(_stored(parts, record_id).body)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request
 from prometheus_client import generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
+from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.responses import PlainTextResponse, Response
 
@@ -17,8 +18,16 @@ from app.store.queries import Filters
 from app.web import answers
 from app.web.assets import IMMUTABLE
 from app.web.parts import PartsDep
+from app.web.problems import Problem
 
 router = APIRouter()
+
+
+class Readiness(BaseModel):
+    """What `/readyz` answers when everything is there."""
+
+    status: Literal["ok"]
+    checks: dict[str, str]
 
 
 @router.get("/healthz", tags=["health"])
@@ -27,7 +36,12 @@ def healthz() -> dict[str, str]:
     return {"status": "ok"}
 
 
-@router.get("/readyz", tags=["health"])
+@router.get(
+    "/readyz",
+    tags=["health"],
+    response_model=Readiness,
+    responses={503: {"model": Problem, "description": "A part is not ready; `checks` says which"}},
+)
 def readyz(request: Request, parts: PartsDep) -> Response:
     """Answer 200 when requests can be served: database, search index and what else was registered as a part."""
     checks: dict[str, str] = {}
