@@ -65,13 +65,18 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class PackageBuild:
-    """All records of one package in the default order (the better one first) and how to write their documents."""
+    """All records of one package in the default order (the better one first) and how to write their documents.
+
+    Shape: `elsewhere` maps ids of other packages' records to (title, exception). `strict`: everything that curated
+    records speak of is there, so that an unknown id is a fault; else it is left out.
+    """
 
     origin: Origin
     versions: tuple[str, ...]
     records: tuple[Record, ...]
     trigger: Trigger
     elsewhere: Mapping[str, tuple[str, str]]
+    strict: bool
 
     def documents(self) -> Iterator[doc.Document]:
         """Yield the document of each record, in order.
@@ -155,15 +160,16 @@ class PackageBuild:
     ) -> tuple[doc.Related, ...]:
         chosen: dict[str, doc.Related] = {}
         for stated in record.curated.front.related if record.curated else ():
-            if stated.id not in known and stated.id not in self.elsewhere:
+            found = known.get(stated.id) or self.elsewhere.get(stated.id)
+            if found is not None:
+                chosen[stated.id] = doc.Related(id=stated.id, title=found[0], exception=found[1], why=stated.why)
+            elif self.strict:
                 file = record.curated.file if record.curated else ""
                 raise RecordError(f"{self.origin.package}/{file}: related: no record has the id {stated.id}")
-            title, exception = known.get(stated.id) or self.elsewhere[stated.id]
-            chosen[stated.id] = doc.Related(id=stated.id, title=title, exception=exception, why=stated.why)
         for other, why in relations.of(index):
             near = self.records[other]
-            found = doc.Related(id=near.id, title=near.title, exception=near.site.exception, why=why)
-            chosen.setdefault(near.id, found)
+            near_by = doc.Related(id=near.id, title=near.title, exception=near.site.exception, why=why)
+            chosen.setdefault(near.id, near_by)
         return tuple(chosen.values())
 
 

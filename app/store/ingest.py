@@ -108,7 +108,7 @@ def _build(package: PackageInput) -> tuple[build.PackageBuild, Mapping[str, str]
         raise RecordError("\n".join(lines))
     records = build.records(package.releases, found.records, curated)
     versions = tuple(release.version for release in package.releases)
-    return build.PackageBuild(origin, versions, records, package.trigger, {}), unmatched
+    return build.PackageBuild(origin, versions, records, package.trigger, {}, package.strict), unmatched
 
 
 def _pin(origin: Origin, record: CuratedRecord) -> Pin:
