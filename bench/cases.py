@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from packaging.version import Version
+
 # (what a case's text says, profile). First match wins.
 MACHINES = (
     (r"RTX PRO 6000|SM120", "rtx-pro-6000"), (r"GB300", "gb300"), (r"275\.75 GB free", "gb300"), (r"GB200", "gb200"),
@@ -66,6 +68,9 @@ def release(version: str, log: str = "") -> str:
     known = releases()
     if named := next((v for _, v in known if re.search(rf"(?<![\d.]){re.escape(v)}(?![\d])", version)), ""):
         return named
+    older = re.search(r"(?<![\d.])0\.\d+\.\d+", version)
+    if older and Version(older[0]) < Version(known[0][1]):
+        return known[0][1]
     when = date(version) or date(log)
     if not when:
         return ""
