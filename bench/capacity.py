@@ -206,13 +206,18 @@ def shown(row: Row) -> str:
     return f"| {' | '.join(cells)} |"
 
 
+def _order(case: Case) -> tuple[str, str, str]:
+    """Sort by release and kind of machine, so that few engines are started."""
+    return cases.release(case.text("sglang_version"), case.text("note")), cases.machine(case.text("gpu")), case.id
+
+
 async def main(path: Path, engine: str, only: str) -> None:
     """Print the table and the summary."""
     checks = service()
     rows: list[Row] = []
     print("| case | group | predicted | logged | error | range | note |\n|---|---|---|---|---|---|---|", flush=True)
     try:
-        for case in cases.load(path):
+        for case in sorted(cases.load(path), key=_order):
             if only in case.id:
                 found = await compare(checks, case, engine)
                 rows += found

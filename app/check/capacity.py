@@ -18,6 +18,7 @@ FREE_MEASURED = round(0.10 * GIB)
 FREE_RECKONED = round(0.40 * GIB)
 FREE_GIVEN = round(0.03 * GIB)  # a log rounds to 0.01 GB, weights agree to 0.02
 COMMUNICATION = round(0.50 * GIB)
+DRAFT = round(0.30 * GIB)  # what a draft shares with its target is settled after loading
 EXPERTS_GROW = round(0.15 * GIB)  # logs of mixtures of experts show 0.1 to 0.2 more after loading
 POST_CAPTURE = "SGLANG_ENABLE_POST_CAPTURE_KV_SIZING"
 
@@ -49,6 +50,9 @@ def token_range(
     if several and not reserve_given and not given:
         doubts["communication buffers"] = COMMUNICATION
     both = round(fraction * sum(doubts.values()))
+    if len(request.models) > 1:
+        doubts["weights that the draft shares"] = DRAFT
+        both += DRAFT
     down = both
     if has_experts(request):
         doubts["growth of expert weights after loading"] = EXPERTS_GROW
