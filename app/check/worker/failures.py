@@ -196,8 +196,8 @@ class Judgement:
 def judge(error: BaseException, stage: str, absent: frozenset[str], made_up: set[types.CodeType]) -> Judgement:
     """Tell whether a real launch would meet this error too.
 
-    Shape: `stage` is the one that was running; `absent` holds top-level modules that the request, or a plain install, leaves out; `made_up` the code
-           that read a value which does not exist without a device.
+    Shape: `stage` is the one that was running; `absent` holds top-level modules that the request, or a plain install,
+           leaves out; `made_up` the code that read a value which does not exist without a device.
     """
     trail = steps(error)
     if isinstance(error, (MemoryError, RecursionError)):

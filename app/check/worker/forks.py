@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import gc
 import os
 import resource
 import selectors
@@ -345,6 +346,7 @@ def _child(check: Check, job: Job, rank: int, pipe: int, folder: str) -> None:
     code = 1
     try:
         os.setpgid(0, 0)
+        gc.disable()  # the process ends with the check: collecting costs more than it frees
         null = os.open(os.devnull, os.O_RDWR)
         for descriptor in (0, 1, 2):
             os.dup2(null, descriptor)

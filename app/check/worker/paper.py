@@ -19,9 +19,17 @@ from app.check.worker.standins import note, replace
 ACCELERATORS = ("cuda", "hip")
 HOST_LIMIT = 1 << 28
 """Elements above which a host buffer is kept as a shape."""
+LARGE = 1 << 20
+"""Elements above which made-up zeros take no memory (and cannot be written to)."""
 
-_READS = frozenset(("cpu", "numpy", "tolist", "item", "__bool__", "__int__", "__index__", "__float__"))
-_FACTORIES = frozenset(("empty", "zeros", "ones", "full"))
+_READS: frozenset[Any] = frozenset(
+    getattr(torch.Tensor, name)
+    for name in ("cpu", "numpy", "tolist", "item", "__bool__", "__int__", "__index__", "__float__")
+)
+_FACTORIES: frozenset[Any] = frozenset((torch.empty, torch.zeros, torch.ones, torch.full))
+_WATCHED: frozenset[Any] = (
+    _READS | _FACTORIES | frozenset((torch.Tensor.to, torch.Tensor.cuda, torch.Tensor.pin_memory))
+)
 made_up: set[types.CodeType] = set()
 """The code of functions that read a value back from a shape, in this process."""
 
@@ -37,6 +45,13 @@ def on_paper(device: Any) -> Any:
     if isinstance(device, torch.device) and device.type in ACCELERATORS:
         return torch.device("meta")
     return device
+
+
+def _zeros(shape: torch.Tensor) -> torch.Tensor:
+    """Return zeros on the host for a tensor without storage; a large one repeats a single element."""
+    if shape.numel() > LARGE:
+        return torch.zeros((), dtype=shape.dtype).expand(shape.shape)
+    return torch.zeros(shape.shape, dtype=shape.dtype)
 
 
 def _elements(args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
@@ -65,27 +80,28 @@ class OnPaper(TorchFunctionMode):
     """Send what is placed on the accelerator to the meta device; host tensors stay real."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        name = getattr(func, "__name__", "")
-        if kwargs:
+        if not kwargs:
+            kwargs = {}
+            if func not in _WATCHED:
+                return func(*args)
+        elif "device" in kwargs or "pin_memory" in kwargs:
             kwargs = dict(kwargs)
             if "device" in kwargs:
                 kwargs["device"] = on_paper(kwargs["device"])
             if kwargs.get("pin_memory"):
                 kwargs["pin_memory"] = False
-        else:
-            kwargs = {}
-        if name in _FACTORIES:
+        if func in _FACTORIES:
             if not kwargs.get("device") and _elements(args, kwargs) > HOST_LIMIT:
                 kwargs["device"] = "meta"
-        elif name == "to":
+        elif func is torch.Tensor.to:
             return self._to(func, args, kwargs)
-        elif name == "cuda" and args and isinstance(args[0], torch.Tensor):
+        elif func is torch.Tensor.cuda:
             return args[0].to("meta")
-        elif name == "pin_memory":
+        elif func is torch.Tensor.pin_memory:
             return args[0]
-        elif name in _READS and isinstance(args[0], torch.Tensor) and args[0].device.type == "meta":
+        elif func in _READS and args[0].device.type == "meta":
             _remember_reader()
-            args = (torch.zeros(args[0].shape, dtype=args[0].dtype), *args[1:])
+            args = (_zeros(args[0]), *args[1:])
         return func(*args, **kwargs)
 
     @staticmethod
@@ -95,7 +111,7 @@ class OnPaper(TorchFunctionMode):
             wanted = kwargs.get("device", next((arg for arg in args[1:] if isinstance(arg, (str, torch.device))), None))
             if wanted is not None and torch.device(wanted).type == "cpu":
                 _remember_reader()
-                return torch.zeros(args[0].shape, dtype=args[0].dtype)
+                return _zeros(args[0])
         return func(*args, **kwargs)
 
 
