@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from app.lineage.chains import Lineage
 from app.lineage.identity import identity_text
-from app.mine.model import MinedRelease, Site
+from app.mine.model import MinedRelease, Site, Template
 from app.records.load import RecordError
 from app.records.model import CuratedRecord
 from app.records.slug import slug
@@ -26,7 +26,7 @@ class Record:
     """One record with everything that its document is made from.
 
     Shape: `sites` maps the index of a release to the site there, oldest first; `best` is the release whose site
-    stands for the record: the newest, or for a pinned place the nearest.
+    stands for the record: the newest, or for a pinned place the nearest. `title` is the reviewer's, else derived.
     """
 
     id: str
@@ -34,6 +34,8 @@ class Record:
     sites: Mapping[int, Site]
     best: int
     curated: CuratedRecord | None
+    title: str
+    message: Template
 
     @property
     def site(self) -> Site:
@@ -44,11 +46,6 @@ class Record:
     def newest(self) -> int:
         """Return the index of the newest release that has it."""
         return max(self.sites)
-
-    @property
-    def title(self) -> str:
-        """Return the reviewer's title, else a derived one."""
-        return self.curated.front.title if self.curated else titles.title(self.site)
 
     @property
     def status(self) -> doc.Status:
@@ -91,7 +88,7 @@ class PackageBuild:
 
     def _document(self, record: Record, related: tuple[doc.Related, ...]) -> doc.Document:
         site = record.site
-        message = titles.message(site)
+        message = record.message
         past = history(self.origin, self.versions, record.sites)
         body = record.curated.body if record.curated else None
         return doc.Document(
@@ -189,7 +186,9 @@ def _record(releases: Sequence[MinedRelease], lineage: Lineage, curated: Curated
     if pinned is not None:
         # The release whose place is nearest to the pinned one shows the text that the reviewer read.
         best = min(sites, key=lambda r: (not pinned.path.endswith(sites[r].path), abs(sites[r].line - pinned.line), -r))
-    return Record(lineage.id, lineage.aliases, sites, best, curated)
+    site = sites[best]
+    title = curated.front.title if curated else titles.title(site)
+    return Record(lineage.id, lineage.aliases, sites, best, curated, title, titles.message(site))
 
 
 def _neighbour(record: Record) -> Neighbour:

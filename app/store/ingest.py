@@ -16,7 +16,7 @@ from app.lineage.ledger import Ledger
 from app.mine.model import MinedRelease, Site
 from app.records.load import RecordError
 from app.records.model import CuratedRecord
-from app.store import build, facets, life, sqlite, stored, titles
+from app.store import build, facets, life, sqlite, stored
 from app.store.document import Document
 from app.store.engine import Store
 from app.store.origin import Origin
@@ -223,8 +223,8 @@ class _Writer:
             "key id package_id kind exception title message parts status module function flags first last gone_since",
             (
                 (
-                    key, r.id, self.package_id, r.site.kind, r.site.exception, r.title, titles.message(r.site).text,
-                    orjson.dumps(titles.message(r.site).parts).decode(), r.status, r.site.path, r.site.function,
+                    key, r.id, self.package_id, r.site.kind, r.site.exception, r.title, r.message.text,
+                    orjson.dumps(r.message.parts).decode(), r.status, r.site.path, r.site.function,
                     orjson.dumps(r.flags).decode(), versions[min(r.sites)], versions[r.newest],
                     versions[r.newest + 1] if r.newest + 1 < len(versions) else "",
                 )
@@ -281,7 +281,7 @@ class _Writer:
     def _search_row(self, key: int, record: build.Record) -> tuple[object, ...]:
         site = record.site
         meaning = record.curated.body.meaning if record.curated else ""
-        said = " ".join((titles.message(site).text, *(v.template.text for v in site.variants), site.condition))
+        said = " ".join((record.message.text, *(v.template.text for v in site.variants), site.condition))
         names = " ".join((site.exception, site.function, site.path))
         return (
             key, record.title, said[:_INDEXED], " ".join(record.flags), f"{site.exception} {site.function}", site.path,
