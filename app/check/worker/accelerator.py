@@ -251,7 +251,7 @@ def _simulate_programs(machine: Machine) -> None:
 
 def forget_answers(modules: tuple[str, ...] = ("sglang",), *, keep: tuple[str, ...] = ()) -> int:
     """Clear what SGLang remembers of an earlier device, but for the functions named `keep`; return how many."""
-    found = [wrapper for wrapper in _cached_functions(modules) if wrapper.__name__ not in keep]
+    found = [wrapper for wrapper in _cached_functions(modules) if getattr(wrapper, "__name__", "") not in keep]
     for wrapper in found:
         wrapper.cache_clear()
     return len(found)
