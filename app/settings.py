@@ -34,6 +34,27 @@ class Settings(BaseModel):
         0, ge=0, le=256, description="Processes that render pages after an ingest; 0: as many as the machine has cores."
     )
 
+    server: str = Field(
+        "", description="Address of a running Errata that `errata check` asks; empty: it checks itself."
+    )
+    check_engine: str = Field("0.5.18", description="Release that a check takes when neither asked nor named.")
+    check_warm: bool = Field(True, description="Whether `errata serve` starts that engine before the first check.")
+    check_workers: int = Field(0, ge=0, le=64, description="Checks that run at once; 0: one a core, at most 8.")
+    check_waiting: int = Field(32, ge=0, le=10_000, description="Checks that may wait for a worker; more are refused.")
+    check_engines: int = Field(3, ge=1, le=32, description="Engine processes kept, about 0.5 GB each.")
+    check_timeout_s: float = Field(20, gt=0, le=600, description="Wall clock of one check, seconds.")
+    check_memory_mib: int = Field(4096, ge=1024, description="Address space of one check, MiB.")
+    check_hub: str = Field(
+        "", description="Model hub whose config.json is fetched for models not in the catalogue; empty: none."
+    )
+    torch_index: str = Field(
+        "",
+        description="Package index with CPU builds of torch, for `errata engine install`; empty: the configured ones.",
+    )
+    unsafe_no_sandbox: bool = Field(
+        False, description="Run checks unconfined. Only for commands you trust; without it they are refused."
+    )
+
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] | None = None) -> Self:
         """Return the settings of the process.
