@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from app.check import cache as caching
+from app.check import capacity as calibration
 from app.check import command as commands
 from app.check import model_config
 from app.check.cache import OutcomeCache
@@ -90,6 +91,7 @@ class Prepared:
     assumptions: tuple[str, ...]
     warnings: tuple[str, ...]
     unknown: str = ""
+    reserve_given: bool = False
 
 
 Linker = Callable[[Error, str], RecordLink | None]
@@ -164,7 +166,7 @@ class CheckService:
         )
         return Prepared(
             launch, engine, engine_chosen, profile, "asked" if question.hardware else "default", request, gpus_chosen,
-            (*said, *assumed), launch.notes, unknown,
+            (*said, *assumed), launch.notes, unknown, question.reserve_bytes is not None,
         )  # fmt: skip
 
     def _engine(self, asked: str, launch: LaunchCommand) -> tuple[Engine, str]:
@@ -271,7 +273,7 @@ class CheckService:
             "basis": result.basis or None,
             "asked": result.asked,
             "assumptions": list(dict.fromkeys([*prepared.assumptions, *result.assumptions])),
-            "uncalibrated": list(result.uncalibrated),
+            "uncalibrated": _uncalibrated(result, prepared) if result.pools else [],
             "command": prepared.launch.text(),
             "cached": cached,
         }  # fmt: skip
@@ -400,6 +402,24 @@ def _tightest(pools: Iterable[Pools], role: str) -> Pools | None:
     return min((p for p in pools if p.role == role), key=lambda p: (p.tokens, p.rank), default=None)
 
 
+def _range(target: Pools, outcome: Outcome, prepared: Prepared) -> dict[str, Any] | None:
+    if outcome.budget is None or calibration.gives_no_number(prepared.request):
+        return None
+    span = calibration.token_range(
+        target, outcome.budget, prepared.request, free_is_measured=prepared.profile.free_is_measured,
+        reserve_given=prepared.reserve_given,
+    )  # fmt: skip
+    return None if span is None else {"low": span.low, "high": span.high, "doubts_bytes": dict(span.doubts)}
+
+
+def _uncalibrated(outcome: Outcome, prepared: Prepared) -> list[str]:
+    said = list(calibration.uncalibrated(_tightest(outcome.pools, "target"), prepared.request))
+    if outcome.uncalibrated:
+        methods = ", ".join(outcome.uncalibrated)
+        said.append(f"Weights of {methods} are counted as created: their post-processing needs the real device.")
+    return said
+
+
 def _pools(outcome: Outcome, prepared: Prepared) -> dict[str, Any] | None:
     target, draft = _tightest(outcome.pools, "target"), _tightest(outcome.pools, "draft")
     if target is None:
@@ -407,7 +427,8 @@ def _pools(outcome: Outcome, prepared: Prepared) -> dict[str, Any] | None:
     return {
         "token_to_kv_pool": target.token_to_kv_pool,
         "allocator": target.allocator,
-        "max_total_num_tokens": target.tokens,
+        "max_total_num_tokens": None if calibration.gives_no_number(prepared.request) else target.tokens,
+        "token_range": _range(target, outcome, prepared),
         "max_running_requests": target.requests,
         "kv_cache_bytes": target.kv_bytes,
         "weight_bytes": target.loaded_weight_bytes,

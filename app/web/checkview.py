@@ -165,10 +165,18 @@ def _error(error: Mapping[str, Any], document: Document | None) -> ErrorView:
     )
 
 
+def _tokens(pools: Mapping[str, Any]) -> str:
+    """Return the tokens with their range; no number where only the real device can make it."""
+    tokens, span = pools["max_total_num_tokens"], pools.get("token_range")
+    if tokens is None:
+        return "depends on a measurement of the real device"
+    return f"{tokens:,}" + (f" (from {span['low']:,} to {span['high']:,})" if span else "")
+
+
 def _facts(pools: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     budget = pools["budget"] or {}
     rows: list[tuple[str, str]] = [
-        ("tokens in the KV cache", f"{pools['max_total_num_tokens']:,}"),
+        ("tokens in the KV cache", _tokens(pools)),
         ("requests at once", f"{pools['max_running_requests']:,}"),
         ("KV cache per token", f"{pools['bytes_per_token']:,.0f} bytes" if pools["bytes_per_token"] else ""),
         ("sliding-window tokens", f"{pools['swa_tokens']:,}" if pools["swa_tokens"] else ""),
