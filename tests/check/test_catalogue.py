@@ -186,7 +186,7 @@ def test_the_files_are_those_of_a_model_folder() -> None:
 
     assert set(files) == {"config.json", "hf_quant_config.json", "configuration_stand_in.py"}
     layers = json.loads(files["hf_quant_config.json"])["quantization"]["quantized_layers"]
-    assert len(layers) > 10_000
+    assert len(layers) > 500
     assert layers["language_model.model.layers.0.mlp.down_proj"] == {"quant_algo": "MXFP8"}
 
 
