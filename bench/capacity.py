@@ -33,6 +33,7 @@ CALIBRATED_ON = {
     ("openai/gpt-oss-120b", "bf16"),
     ("MiniMaxAI/MiniMax-M2.5", "tp 8"),
 }
+ANY = "h200-141gb"  # the bytes of a token do not depend on the machine
 TARGETS = {"one GPU": (0.3, 1.0), "several GPUs": (0.5, 3.0), "the log's own free memory": (0.2, None)}
 BYTES = "bytes per token"
 
@@ -70,7 +71,7 @@ def launch(case: Case) -> str:
             flags.append(option)
         elif value not in (None, False):
             flags += [option, str(value)]
-    return shlex.join(["sglang", "serve", "--model-path", case.text("model").split(" ")[0], *flags])
+    return shlex.join(["sglang", "serve", "--model-path", case.text("model").split(" ")[0].strip(","), *flags])
 
 
 def calibrated(case: Case, prepared: Prepared) -> bool:
@@ -89,9 +90,11 @@ async def compare(checks: CheckService, case: Case, engine: str) -> list[Row]:
     version = engine or cases.release(case.text("sglang_version"), case.text("note"))
     hardware = cases.machine(case.text("gpu"))
     free = log.get("avail_mem_before_load_gb")
-    if not hardware:
-        return [Row(case.id, "", why=f"no profile of this machine: {case.text('gpu')}")]
-    question = Question(launch(case), engine=version, hardware=hardware, gpus=case.fields["gpus"], fixes=False)
+    command = launch(case)
+    question = Question(
+        command, engine=version, hardware=hardware or ANY, gpus=case.fields["gpus"], fixes=False,
+        packages={"sgl-deep-ep": "1.0"} if "deepep" in command else {},
+    )  # fmt: skip
     try:
         prepared = await checks.prepare(question)
         outcome, _ = await checks.run(prepared)
@@ -104,7 +107,9 @@ async def compare(checks: CheckService, case: Case, engine: str) -> list[Row]:
     if target is None or isinstance(outcome, Lost):
         return [Row(case.id, "", why=f"no pools: {_said(outcome)}")]
     rows = [*_bytes(case, target)]
-    if tokens:
+    if not hardware:
+        rows.append(Row(case.id, "", logged=tokens, why=f"no profile of this machine: {case.text('gpu')}"))
+    elif tokens:
         rows.append(_end_to_end(case, prepared, outcome, target, tokens))
         if own is not None and (pool := _target(own)) is not None:
             rows.append(_own(case, pool, tokens))

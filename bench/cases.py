@@ -81,6 +81,6 @@ def release(version: str, log: str = "") -> str:
 
 
 def is_old(version: str, log: str = "") -> bool:
-    """Say whether a case is from long before the oldest release that can be run (2026-07)."""
+    """Say whether a case is from more than four months before the oldest release that can be run."""
     when = date(version) or date(log)
-    return bool(when) and when < "2026-06"
+    return bool(when) and when < "2026-04"
