@@ -294,7 +294,7 @@ def _read_words(words: Sequence[Value], environment: dict[str, Value], notes: No
         return _Launch(tuple(words), environment, "arguments")
     docker = next((i for i, t in enumerate(texts) if t.rsplit("/", 1)[-1] in _DOCKER), None)
     if docker is not None and not any(_launcher(texts, i) for i in range(docker)):
-        return _in_docker(words[docker:], environment, notes, depth)
+        return _in_docker(words[docker:], environment, notes, depth + 1) if depth < NESTING_LIMIT else None
     for i, text in enumerate(texts):
         if (launcher := _launcher(texts, i)) is not None:
             return _Launch(tuple(words[launcher[0] :]), environment | _wrapped(words[:i]), launcher[1])

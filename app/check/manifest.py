@@ -20,7 +20,7 @@ DEPTH_LIMIT = 40
 
 Node = str | list["Node"] | dict[str, "Node"] | None
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-_KEY = re.compile(r"^[ \t-]*(?:command|args|entrypoint|Cmd|Entrypoint)[ \t]*:", re.MULTILINE)
+_KEY = re.compile(r"(?:^|[{,])[ \t-]*(?:command|args|entrypoint|Cmd|Entrypoint)[ \t]*:", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)

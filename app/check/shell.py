@@ -163,7 +163,7 @@ class Scanner:
             if here == "\n" or here in ";|()":
                 self.position += 1
                 return here
-            if here in " \t\v\f":
+            if here.isspace():
                 self.position += 1
             elif self._continuation():
                 pass
