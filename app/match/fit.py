@@ -25,7 +25,7 @@ class Fit:
     Shape: `kind`: the whole text; its start; after a colon or bracket; anywhere; cut off in the template; without the
     template's beginning; with differing characters. `covered` of `total` literal characters were found; `start` and
     `end` bound the find; `holes` are (start, end) of what fills each hole, (0, 0) where it is lost; `likeness` is 1
-    unless damaged.
+    unless damaged, `edits` are then the positions in the text where it differs.
     """
 
     kind: Kind
@@ -35,6 +35,7 @@ class Fit:
     end: int
     holes: tuple[tuple[int, int], ...]
     likeness: float = 1.0
+    edits: tuple[int, ...] = ()
 
 
 def fits(literals: tuple[str, ...], text: str) -> bool:
@@ -196,6 +197,7 @@ def damaged(literals: tuple[str, ...], text: str) -> Fit | None:
     total = sum(map(len, literals))
     at, covered, weight = 0, 0, 0.0
     holes: list[tuple[int, int]] = []
+    edits: list[int] = []
     begin = -1
     for n, literal in enumerate(literals):
         if len(literal) < 4:
@@ -212,61 +214,65 @@ def damaged(literals: tuple[str, ...], text: str) -> Fit | None:
         if not rest:
             holes += [(0, 0)] * (len(literals) - 1 - len(holes))
             break
-        piece = literal[: len(rest)] if len(rest) < len(literal) else literal
-        alignment = fuzz.partial_ratio_alignment(piece, rest, score_cutoff=_MIN_RATIO)
-        if alignment is None:
-            cut = _damaged_end(literal, rest)
-            if cut is None:
-                if covered and n and len(rest) < 160 and covered * 2 > total:
-                    holes += [(at, at + len(rest))] + [(0, 0)] * (len(literals) - 2 - len(holes))
-                    break
-                return None
-            alignment_start, size, ratio = cut
-            covered += size
-            weight += size * ratio
-            if n:
-                holes.append((at, at + alignment_start))
-            begin = at + alignment_start if begin < 0 else begin
-            at = len(text)
-            continue
-        taken = rest[alignment.dest_start : alignment.dest_end]
-        if _says_else(piece, taken):
+        slip = _slip(literal, rest)
+        if slip is None:
+            if covered and n and len(rest) < 160 and covered * 2 > total:
+                holes += [(at, at + len(rest))] + [(0, 0)] * (len(literals) - 2 - len(holes))
+                break
             return None
-        covered += len(piece)
-        weight += len(piece) * alignment.score / 100
         if n:
-            holes.append((at, at + alignment.dest_start))
-        begin = at + alignment.dest_start if begin < 0 else begin
-        at += alignment.dest_end
+            holes.append((at, at + slip.start))
+        begin = at + slip.start if begin < 0 else begin
+        edits += [at + place for place in slip.edits]
+        covered += slip.covered
+        weight += slip.covered * slip.likeness
+        at += slip.end
     if not covered:
         return None
     holes = holes[: len(literals) - 1] + [(0, 0)] * max(0, len(literals) - 1 - len(holes))
     likeness = weight / covered
-    return Fit("damaged", covered, total, max(begin, 0), at, tuple(holes), likeness)
+    return Fit("damaged", covered, total, max(begin, 0), at, tuple(holes), likeness, tuple(edits))
 
 
-def _damaged_end(literal: str, rest: str) -> tuple[int, int, float] | None:
-    """Return (where, how much, how like) of a literal's beginning at the end of the text."""
+@dataclass(frozen=True, slots=True)
+class _Slip:
+    """Where a literal stands in a text with some characters wrong; `covered` of it are there, the rest is cut off."""
+
+    start: int
+    end: int
+    covered: int
+    likeness: float
+    edits: tuple[int, ...]
+
+
+def _slip(literal: str, text: str) -> _Slip | None:
+    """Return where the literal, or its beginning at the text's end, stands with slips only; None where it does not."""
+    alignment = fuzz.partial_ratio_alignment(literal, text, score_cutoff=_MIN_RATIO)
+    if alignment is not None:
+        if len(literal) > len(text) and alignment.src_start > 4:
+            return None
+        return _compared(literal, text, alignment.dest_start if len(literal) <= len(text) else 0)
     if len(literal) < 10:
         return None
-    head = literal[:10]
-    alignment = fuzz.partial_ratio_alignment(head, rest, score_cutoff=_MIN_RATIO)
-    if alignment is None:
+    head = fuzz.partial_ratio_alignment(literal[:10], text, score_cutoff=_MIN_RATIO)
+    if head is None or len(text) - head.dest_start > len(literal) + 4:
         return None
-    tail = rest[alignment.dest_start :]
-    if len(tail) > len(literal) + 4:
-        return None
-    piece = literal[: len(tail)]
-    ratio = fuzz.ratio(piece, tail)
-    if ratio < _MIN_RATIO or _says_else(piece, tail):
-        return None
-    return alignment.dest_start, len(piece), ratio / 100
+    return _compared(literal, text, head.dest_start)
 
 
-def _says_else(expected: str, found: str) -> bool:
-    """Return whether the difference is another word, or a word too many, and not a slip of the keyboard."""
-    lost = put = same = 0
-    for step in Levenshtein.opcodes(expected, found):
+def _compared(literal: str, text: str, start: int) -> _Slip | None:
+    """Compare a literal with the text from `start` on, whose end is open.
+
+    Another word in a word's place, or one too many, is no slip: the texts then say different things.
+    """
+    steps = list(Levenshtein.opcodes(literal, text[start : start + len(literal) + 6]))
+    cut = 0
+    while steps and steps[-1].tag != "equal":
+        step = steps.pop()
+        cut += step.src_end - step.src_start
+    lost = put = same = total = 0
+    edits: list[int] = []
+    for step in steps:
         width = max(step.src_end - step.src_start, step.dest_end - step.dest_start)
         if step.tag == "equal":
             same += width
@@ -274,10 +280,15 @@ def _says_else(expected: str, found: str) -> bool:
                 lost = put = 0
             continue
         same = 0
+        total += width
         lost += step.src_end - step.src_start
         put += step.dest_end - step.dest_start
-        if min(lost, put) >= 2 and max(lost, put) >= 3:
-            return True
-        if put > 14:
-            return True
-    return False
+        edits.append(start + step.dest_start)
+        if (min(lost, put) >= 2 and max(lost, put) >= 3) or put >= 5 or lost > 14:
+            return None
+    covered = len(literal) - cut
+    end = start + (steps[-1].dest_end if steps else 0)
+    if not steps or covered < 4 or (cut > 2 and end < len(text) - 3):
+        return None
+    likeness = 1 - total / covered
+    return _Slip(start, end, covered, likeness, tuple(edits)) if likeness >= 0.75 else None

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from rapidfuzz import fuzz
+from rapidfuzz import fuzz, process
 
 from app.match import origin
 from app.match.fit import Fit, damaged, fit, open_start
@@ -19,6 +20,7 @@ from app.match.index import Index, Text, bare
 from app.match.log import Block, Frame, Log, read
 from app.match.model import Identification, Match
 from app.match.normal import normal, positions
+from app.mine.model import Template
 from app.store.queries import Seen, Signature
 
 MAX_MATCHES = 10
@@ -28,6 +30,9 @@ _LOOSE_ACCEPTED = 3.9
 _LEAST_LETTERS = 8
 _MAX_VALUE = 400
 _WORD = re.compile(r"\w\w")
+_BEGIN = re.compile(r"([A-Za-z]{8,40}) ?(?::|(?<=r)[ .]|(?<=n)[ .])")
+_TOKEN = re.compile(r"[\w\-]+")
+_PARAGRAPHS = 64
 
 # kind of fit -> (points of the kind, points of a long text, least letters)
 _FIT_POINTS = {
@@ -35,7 +40,7 @@ _FIT_POINTS = {
     "start": (1.6, 4.0, 10),
     "nested": (1.2, 4.0, 14),
     "inside": (0.4, 3.6, 20),
-    "cut": (0.6, 3.8, 14),
+    "cut": (0.6, 3.8, 12),
     "headless": (0.3, 3.8, 20),
     "damaged": (0.4, 3.8, 14),
 }
@@ -93,21 +98,32 @@ class _Decision:
         self.log = log
         self.package = package
         self.release = release
-        self.raised_in = [self._raise_package(block) for block in log.blocks]
+        self.blocks = (*log.blocks, *self._named(log))
+        self.raised_in = [self._raise_package(block) for block in self.blocks]
         self.segments = list(self._segments())
         self.best: dict[int, _Candidate] = {}
 
     def answer(self) -> Identification:
         """Return the matches, or what the text looks like."""
         self._by_text()
-        for n, block in enumerate(self.log.blocks):
+        for n, block in enumerate(self.blocks):
             self._by_frame(n, block)
         for statement in self.log.statements:
             self._by_statement(statement)
         accepted = [c for c in self.best.values() if c.points >= self._least(c)]
         matches = tuple(self._match(*pair) for pair in self._ordered(accepted))
-        looks = "" if matches else origin.looks_like(self.log.blocks, self.log.text, self.raised_in, self._product())
-        return Identification(matches, tuple(b for b in self.log.blocks if b.chained != "inline"), looks)
+        looks = "" if matches else origin.looks_like(self.blocks, self.log.text, self.raised_in, self._product())
+        return Identification(matches, tuple(b for b in self.blocks if b.chained != "inline"), looks)
+
+    def _named(self, log: Log) -> Iterator[Block]:
+        """Yield blocks for paragraphs that begin with the damaged name of an exception ("ValeError: ...")."""
+        for paragraph in log.paragraphs[:_PARAGRAPHS]:
+            begin = _BEGIN.match(paragraph)
+            if begin is None:
+                continue
+            alike = process.extractOne(begin.group(1), self.index.exception_names, scorer=fuzz.ratio, score_cutoff=80)
+            if alike is not None:
+                yield Block(alike[0], paragraph[begin.end() :], (), "inline")
 
     def _product(self) -> str:
         return {"sglang": "SGLang"}.get(self.package or "sglang", self.package)
@@ -123,11 +139,11 @@ class _Decision:
 
     def _segments(self) -> Iterator[_Segment]:
         seen: set[str] = set()
-        whole = [(b.message, n) for n, b in enumerate(self.log.blocks)]
+        whole = [(b.message, n) for n, b in enumerate(self.blocks)]
         first = [(m.partition("\n")[0], n) for m, n in whole if "\n" in m]
         for text, block in (*whole, *first, *((p, -1) for p in self.log.paragraphs)):
             shape = normal(text)
-            if len(shape) >= 4 and (shape not in seen or (block >= 0 and self.log.blocks[block].frames)):
+            if len(shape) >= 4 and (shape not in seen or (block >= 0 and self.blocks[block].frames)):
                 seen.add(shape)
                 yield _Segment(text, shape, block)
 
@@ -148,10 +164,13 @@ class _Decision:
                 continue
             texts = dict(answer.texts)
             fitting = list(self._fitting(segment, texts))
-            if not any(f.covered >= 0.6 * f.total and f.covered >= 14 for _, f in fitting):
-                fitting += self._damaged(segment, texts)
+            most = max((f.covered for _, f in fitting if f.kind not in ("headless", "inside")), default=0)
+            if most < 14 or not any(f.covered >= 0.6 * f.total for _, f in fitting):
+                fitting += [(n, f) for n, f in self._damaged(segment, texts) if f.covered >= 1.3 * most]
+            cuts = Counter((f.start, f.covered) for _, f in fitting if f.kind == "cut")
             for number, found_fit in fitting:
-                self._owners(answer.segment, number, found_fit)
+                alike = cuts[found_fit.start, found_fit.covered] if found_fit.kind == "cut" else 0
+                self._owners(answer.segment, number, found_fit, alike)
         for n, segment in enumerate(self.segments[: _SEGMENTS * 2]):
             for number in self.index.exact.get(segment.normal, ()) if not self._foreign(segment.block) else ():
                 if len(segment.normal) < 12:
@@ -166,22 +185,40 @@ class _Decision:
                 yield number, found
 
     def _at_words(self, segment: _Segment, found: Fit) -> bool:
-        """Return whether the find does not begin within a word: "AttentionBackend" in "HybridAttentionBackend"."""
-        if found.start == 0:
-            return True
-        where = segment.where()
-        before, first = where[found.start - 1], where[found.start]
-        joined = first == before + 1 and _WORD.match(segment.text[before : first + 1])
-        return not joined
+        """Return whether the find is no piece of a word: "AttentionBackend" in "HybridAttentionBackend"."""
+        return not (self._joined(segment, found.start) or (found.kind != "cut" and self._joined(segment, found.end)))
+
+    def _joined(self, segment: _Segment, at: int) -> bool:
+        """Return whether a word goes on across this place of the text's normal form."""
+        if not 0 < at < len(segment.normal):
+            return False
+        before, after = segment.where()[at - 1 : at + 1]
+        return after == before + 1 and bool(_WORD.match(segment.text, before, after + 1))
 
     def _damaged(self, segment: _Segment, texts: dict[int, float]) -> Iterator[tuple[int, Fit]]:
         likely = sorted(texts, key=lambda n: -texts[n])[:12] + list(texts)[:12]
         for number in dict.fromkeys(likely):
             found = damaged(self.index.texts[number].literals, segment.normal)
-            if found is not None and found.covered >= 14 and self._at_words(segment, found):
+            if found is None or found.covered < 14 or not self._at_words(segment, found):
+                continue
+            if not self._other_word(segment, found):
                 yield number, found
 
-    def _owners(self, segment: int, number: int, found: Fit) -> None:
+    def _other_word(self, segment: _Segment, found: Fit) -> bool:
+        """Return whether a differing word is a word that errors use: "MHA" for "MLA" is another thing, no slip."""
+        where = segment.where()
+        for edit in found.edits:
+            if not 0 < edit < len(where):
+                continue
+            place = where[edit]
+            word = next(
+                (m for m in _TOKEN.finditer(segment.text, max(0, place - 60), place + 60) if m.end() > place), None
+            )
+            if self._joined(segment, edit) and word is not None and word.group().lower() in self.index.words:
+                return True
+        return False
+
+    def _owners(self, segment: int, number: int, found: Fit, alike: int = 0) -> None:
         text = self.index.texts[number]
         block = self.segments[segment].block
         owners: Iterable[int] = text.owners
@@ -191,12 +228,13 @@ class _Decision:
         for owner in owners:
             if self._wanted(self.index.signatures[owner]):
                 candidate = self._weighed(owner, block)
-                self._add_text(candidate, segment, number, found, text)
+                candidate.segment, candidate.text, candidate.fit = segment, number, found
+                self._add_text(candidate, found, text, alike)
                 self._keep(candidate)
 
     def _near(self, block: int) -> set[int]:
         """Return the records in the functions of a block's frames."""
-        frames = self.log.blocks[block].frames if block >= 0 else ()
+        frames = self.blocks[block].frames if block >= 0 else ()
         return {o for f in frames[-8:] for o in self.index.functions.get((_base(f.path), f.function), ())}
 
     def _by_frame(self, number: int, block: Block) -> None:
@@ -267,13 +305,16 @@ class _Decision:
         if number < 0:
             self._mentioned(candidate, signature)
             return candidate
-        block = self.log.blocks[number]
+        block = self.blocks[number]
         printed = bare(block.exception)
         if printed and printed == signature.exception:
             candidate.points += 1.0
             candidate.evidence["exception"] = f"{printed} is the exception it raises"
-        elif printed and signature.exception:
+        elif printed and signature.exception and printed != "Error":
             candidate.points -= 2.0 if printed in self.index.exceptions else 1.0
+        if "." in block.exception and block.exception.partition(".")[0] not in self.index.roots:
+            # A class of other software; SGLang may raise it too, but rarely.
+            candidate.points -= 0.0 if "exception" in candidate.evidence else 2.0
         if block.frames:
             self._placed(candidate, signature, block)
         if "function" not in candidate.evidence:
@@ -322,31 +363,34 @@ class _Decision:
         releases = sum(len(s.versions) for s in signature.seen)
         return 0.25 * share + 0.02 * min(releases, 8) + (0.25 if signature.last == self.index.newest else 0.0)
 
-    def _add_text(self, candidate: _Candidate, segment: int, number: int, found: Fit, text: Text) -> None:
-        """Weigh how the text is carried."""
+    def _add_text(self, candidate: _Candidate, found: Fit, text: Text, alike: int) -> None:
+        """Weigh how the text is carried; `alike` is how many texts are cut off in the same way."""
         base, long, least = _FIT_POINTS[found.kind]
         letters = found.covered * (found.likeness if found.kind == "damaged" else 1)
         points = base * min(1.0, letters / 16) + long * _long(letters)
         if letters < least:
             points -= 0.35 * (least - letters)
         if found.kind == "damaged":
-            points -= max(0.0, 0.97 - found.likeness) * 9
+            points -= max(0.0, 0.97 - found.likeness) * 9 + (1.2 if found.start > 3 and text.literals[0] else 0.0)
         if found.covered < found.total and found.kind in ("cut", "damaged"):
             lost = 1 - found.covered / found.total
             # A text that ends within the template is only short; one that goes on differently says something else.
             ends = found.kind == "cut" and self._ends(found)
             points -= lost * (0.5 if ends else 0.9 if self._ours(candidate.block) else 1.6)
+            if alike:
+                points += 0.6 - min(0.9, 0.4 * math.log2(alike))
         if found.kind in ("nested", "inside") and "exception" not in candidate.evidence and candidate.block >= 0:
-            points += 1.0 if self.log.blocks[candidate.block].exception else 0.0
+            points += 1.0 if self.blocks[candidate.block].exception else 0.0
+        if found.kind == "headless":
+            points -= 2.5 * (1 - found.covered / found.total)
         if len(text.owners) > 3:
             points -= 0.3 * math.log2(len(text.owners) / 3)
-        block = self.log.blocks[candidate.block] if candidate.block >= 0 else None
+        block = self.blocks[candidate.block] if candidate.block >= 0 else None
         if block and origin.python_says(block) and not (found.kind in ("whole", "start") and found.covered >= 24):
             points -= 4.0
         if block and block.logger and found.kind != "whole" and self._other_logger(block.logger):
             points -= 2.0
         candidate.points += points
-        candidate.fit, candidate.text, candidate.segment = found, number, segment
         candidate.evidence = {"message": _SAID[found.kind]} | candidate.evidence
 
     def _ends(self, found: Fit) -> bool:
@@ -358,7 +402,7 @@ class _Decision:
         """Return whether a frame of the block is in the package that the records are of."""
         if block < 0:
             return False
-        frames = self.log.blocks[block].frames[-3:]
+        frames = self.blocks[block].frames[-3:]
         return any(origin.package_of(f.path, self.index.roots, self.index.suffixes) in self.index.roots for f in frames)
 
     def _other_logger(self, logger: str) -> bool:
@@ -371,7 +415,9 @@ class _Decision:
             self.best[candidate.signature] = candidate
 
     def _least(self, candidate: _Candidate) -> float:
-        return _ACCEPTED if candidate.block >= 0 else _LOOSE_ACCEPTED
+        """Return the points that are enough: more for loose text of a log than where the paste is a message alone."""
+        alone = not any(b.frames or b.exception for b in self.log.blocks) and len(self.log.paragraphs) <= 2
+        return _ACCEPTED if candidate.block >= 0 or alone else _LOOSE_ACCEPTED
 
     # -- order -----------------------------------------------------------------------------------------------------
 
@@ -413,7 +459,7 @@ class _Decision:
             return _in_hole(outer.fit, inner.fit)
         if outer.block <= inner.block or inner.block < 0:
             return False
-        between = self.log.blocks[inner.block + 1 : outer.block + 1]
+        between = self.blocks[inner.block + 1 : outer.block + 1]
         return all(b.chained in ("context", "cause") for b in between)
 
     def _match(self, candidate: _Candidate, wrapper: bool) -> Match:
@@ -431,7 +477,7 @@ class _Decision:
             package=signature.package,
             title=signature.title,
             exception=signature.exception,
-            message=signature.message,
+            message=Template(parts).text if parts else signature.message,
             score=round(candidate.score, 3),
             values=values,
             evidence=tuple(candidate.evidence),
@@ -526,6 +572,8 @@ def _agreement(frame: Frame, seen: Seen) -> tuple[float, dict[str, str]]:
         facts["source line"] = "the source line is the record's statement"
     if not same_file and "source line" not in facts:
         return 0.0, {}
+    if same_file and "function" in facts and frame.line in seen.lines:
+        points += 0.8  # parts two sites that agree in everything else; a line alone says nothing
     if set(facts) == {"path"}:
         return min(points, 0.5), facts
     return points, facts

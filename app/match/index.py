@@ -23,6 +23,8 @@ _RAREST_KEPT = 12
 _POSTINGS_A_SEGMENT = 24_000
 _TEXT_END, _SEGMENT_END = b"\x00", b"\x01"
 
+_WORDS = re.compile(r"[\w\-]{3,}")
+
 Ints = NDArray[np.int64]
 
 
@@ -224,7 +226,11 @@ class Index:
         most = max(parts_of.values(), default=1)
         self._shares = {part: count / most for part, count in parts_of.items()}
         self.newest = max({s.last for s in self.signatures}, key=_version, default="")
+        self.words = frozenset(
+            word for text in self.texts for part in text.parts[0::2] for word in _WORDS.findall(part.lower())
+        )
         self.exceptions = frozenset(s.exception for s in self.signatures)
+        self.exception_names = sorted(name for name in self.exceptions if len(name) >= 8)
 
     def share(self, path: str) -> float:
         """Return how many records live in the same part of the package, as a share of the part with most."""

@@ -126,8 +126,9 @@ _SUFFIX = (
     r"(?:Error|Exception|Interrupt|Exit|Warning|Timeout|ExceptionGroup|Failure|Fault|Iteration|"
     r"NotFound|Mismatch|Abort|Aborted|Cancelled|Invalid|Expired|Refused|Reset|Empty|Full)"
 )
-_TYPED = re.compile(rf"((?:[A-Za-z_]\w{{0,80}}\.){{0,10}}[A-Z_]\w{{0,100}}?{_SUFFIX}\d?)(?::(?: (.*))?)?$", re.DOTALL)
-_INLINE = re.compile(rf"(?<![\w.'\"])((?:[A-Za-z_]\w{{0,60}}\.){{0,6}}[A-Z]\w{{0,60}}?{_SUFFIX})(:\s+|\()")
+_CLASS_NAME = rf"(?:[A-Z_]\w{{0,100}}?{_SUFFIX}\d?|(?:Base)?Exception)"
+_TYPED = re.compile(rf"((?:[A-Za-z_]\w{{0,80}}\.){{0,10}}{_CLASS_NAME})(?::(?: (.*))?)?$", re.DOTALL)
+_INLINE = re.compile(rf"(?<![\w.'\"])((?:[A-Za-z_]\w{{0,60}}\.){{0,6}}{_CLASS_NAME})(:\s+|\()")
 _CLASS = re.compile(r"<class '((?:\w{1,80}\.){0,8}\w{1,80})'>(?: ?[-:>,]{1,2} ?)")
 _CONTEXT = re.compile(r"[Dd]uring handling of the above exception, another exception occurred")
 _CAUSE = re.compile(r"[Tt]he above exception was the direct cause of the following exception")

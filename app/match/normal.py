@@ -10,6 +10,8 @@ import re
 _MARKS = "'\"`*|"
 _WIDE_MARKS = "“”‘’«»│┃║▏▕╎╏┆┇┊┋╭╮╰╯┌┐└┘├┤─━═╔╗╚╝"
 _LEFT_OUT = frozenset(_MARKS + _WIDE_MARKS)
+# `f"{self.size=}"` of one release is `f"{size=}"` in another.
+_SELF = "self."
 _ESCAPE = re.compile(r"\\+[nrt]?")
 _TOKEN = re.compile(r"\\+[nrt]?|[^\\]", re.DOTALL)
 
@@ -22,16 +24,27 @@ def normal(text: str) -> str:
     # One `replace` a character is twenty times faster than `translate` on text that is not ASCII.
     for mark in _MARKS if text.isascii() else _MARKS + _WIDE_MARKS:
         text = text.replace(mark, "")
-    return _lower(text)
+    return _lower(text).replace(_SELF, "")
 
 
 def positions(text: str) -> list[int]:
     """Return, for each character of `normal(text)`, where it stands in `text`."""
-    return [
+    kept = [
         m.start()
         for m in _TOKEN.finditer(text)
         if not ((character := m.group())[0] == "\\" or character.isspace() or character in _LEFT_OUT)
     ]
+    shape = _lower("".join(text[at] for at in kept))
+    at = shape.find(_SELF)
+    if at < 0:
+        return kept
+    rest: list[int] = []
+    done = 0
+    while at >= 0:
+        rest += kept[done:at]
+        done = at + len(_SELF)
+        at = shape.find(_SELF, done)
+    return rest + kept[done:]
 
 
 def _lower(text: str) -> str:
