@@ -204,10 +204,10 @@ def summary(rows: list[Row]) -> list[str]:
 
 def shown(row: Row) -> str:
     """Return a row of the table."""
-    number = lambda value: "-" if value is None else f"{value:,.0f}"  # noqa: E731
     error = "" if row.error is None else f"{row.error:+.2f} %"
     span = "" if row.low is None else f"{row.low:,}..{row.high:,}"
-    cells = (row.case, row.group or "(not scored)", number(row.predicted), number(row.logged), error, span, row.why)
+    numbers = ("-" if value is None else f"{value:,.0f}" for value in (row.predicted, row.logged))
+    cells = (row.case, row.group or "(not scored)", *numbers, error, span, row.why)
     return f"| {' | '.join(cells)} |"
 
 
