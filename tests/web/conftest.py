@@ -113,10 +113,9 @@ def release(version: str) -> MinedRelease:
     )
 
 
-@pytest.fixture(scope="session")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
-    """A database with three releases."""
-    made = Store(f"sqlite:///{tmp_path_factory.mktemp('web') / 'errata.db'}")
+def small_store(folder: Path) -> Store:
+    """Return a database with three releases."""
+    made = Store(f"sqlite:///{folder / 'errata.db'}")
     migrate.upgrade(made)
     package = PackageInput(
         origin=ORIGIN,
@@ -129,6 +128,13 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
         trigger=lambda found: f"It is raised when `{found.guards[0]}`." if found.guards else None,
     )
     ingest(made, package, lambda _name, _done, _total: None)
+    return made
+
+
+@pytest.fixture(scope="session")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    """The small database."""
+    made = small_store(tmp_path_factory.mktemp("web"))
     yield made
     made.close()
 
