@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from app.lineage.chains import Lineage
-from app.lineage.identity import identity_text
+from app.lineage.identity import folded_code, identity_text
 from app.mine.model import MinedRelease, Site, Template
 from app.records.load import RecordError
-from app.records.model import CuratedRecord
+from app.records.model import CuratedRecord, FrontMatter, PinnedSource
 from app.records.slug import slug
 from app.store import document as doc
 from app.store import titles
@@ -182,13 +182,20 @@ def records(
 def _record(releases: Sequence[MinedRelease], lineage: Lineage, curated: CuratedRecord | None) -> Record:
     sites = {r: releases[r].sites[i] for r, i in lineage.sites}
     best = max(sites)
-    pinned = curated.front.source if curated else None
-    if pinned is not None:
+    if curated is not None and curated.front.source is not None:
         # The release whose place is nearest to the pinned one shows the text that the reviewer read.
-        best = min(sites, key=lambda r: (not pinned.path.endswith(sites[r].path), abs(sites[r].line - pinned.line), -r))
+        front, pinned = curated.front, curated.front.source
+        best = min(sites, key=lambda r: _distance(sites[r], front, pinned, r))
     site = sites[best]
     title = curated.front.title if curated else titles.title(site)
     return Record(lineage.id, lineage.aliases, sites, best, curated, title, titles.message(site))
+
+
+def _distance(site: Site, front: FrontMatter, pinned: PinnedSource, release: int) -> tuple[bool, bool, int, int]:
+    """Return how far a site is from a curated record's place; of equals the newest is the nearest."""
+    other_text = folded_code(identity_text(site)) != folded_code(front.message)
+    elsewhere = not pinned.path.endswith(site.path)
+    return other_text, elsewhere, abs(site.line - pinned.line), -release
 
 
 def _neighbour(record: Record) -> Neighbour:

@@ -37,7 +37,9 @@ def exists(store: Store) -> bool:
 
 
 def is_current(store: Store) -> bool:
-    """Tell whether the schema is the newest one."""
+    """Tell whether the schema is the newest one. It only reads: an ingest that runs is not waited for."""
+    if not exists(store):
+        return False
     head = ScriptDirectory.from_config(config()).get_current_head()
-    with store.engine.connect() as connection:
+    with store.reading() as connection:
         return MigrationContext.configure(connection).get_current_revision() == head
