@@ -24,7 +24,8 @@ class Draft:
     """A site whose text may still refer to other files.
 
     Shape: `fields` are names of configuration fields that the guards and the text read, "@name" where only a
-    declared field counts; `origin` says for a message how it is handed over ("return" or "call").
+    declared field counts; `origin` says for a message how it is handed over: "call", "assign", "return" (beside None or
+    False) or "verdict" (alone).
     """
 
     kind: Kind

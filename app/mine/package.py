@@ -225,6 +225,10 @@ class Package:
             return next((given[k] for k in messages.TEXT_KEYWORDS if k in given), one())
         if len(args) == 1 or builtin in _FIRST_ONLY:
             return _quoted(args[0]) if builtin == "KeyError" and args[0].known else args[0]
+        if name == "CalledProcessError":
+            return concatenated((one("Command "), args[1], one(" returned non-zero exit status "), args[0], one(".")))
+        if name == "TimeoutExpired":
+            return concatenated((one("Command "), args[0], one(" timed out after "), args[1], one(" seconds")))
         if builtin in _WITH_ERRNO:
             tail = (one(": "), _quoted(args[2])) if len(args) > 2 else ()
             return concatenated((one("[Errno "), args[0], one("] "), args[1], *tail))

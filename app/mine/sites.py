@@ -45,7 +45,7 @@ def finished(package: Package, drafts: Sequence[Draft], written: Written | None 
             if site is not None:
                 sites.append(site)
     for draft in drafts:
-        if draft.kind == "message" and not (draft.origin == "return" and _is_shown(package, draft)):
+        if draft.kind == "message" and not (draft.origin in ("return", "verdict") and _is_shown(package, draft)):
             site = package.site(draft, written.get(draft, ()))
             if site is not None:
                 sites.append(site)

@@ -67,7 +67,8 @@ def _choice(arms: tuple[ast.expr, ...], node: ast.expr, names: Names) -> Text:
     if not any(text.known for text in texts):
         return unknown(node)
     whole = clip(source_of(node), HOLE_LIMIT)
-    return Text((Hole(whole),), either(texts, whole).alternatives)
+    alternatives = either(texts, whole).alternatives
+    return one(*alternatives[0]) if len(alternatives) == 1 else Text((Hole(whole),), alternatives)
 
 
 def _formatted(node: ast.expr, names: Names) -> Text:

@@ -22,6 +22,8 @@ EXCERPT_BEFORE, EXCERPT_AFTER, EXCERPT_LINES, EXCERPT_CHARACTERS = 12, 6, 60, 40
 EXCEPTIONS: Final = frozenset(
     name for name, value in vars(builtins).items() if isinstance(value, type) and issubclass(value, BaseException)
 )
+_VIEW = re.compile(r"(?:view|copy|replace|args)\Z")
+_FUNCTIONS: Final = frozenset(name for name, value in vars(builtins).items() if not isinstance(value, type))
 _CLASS_NAME = re.compile(r"_*[A-Z]")
 _EXCEPTION_NAME = re.compile(r"_*[A-Z]\w*(?:Error|Exception|Exit|Warning|Interrupt|Failure|Timeout)\Z")
 
@@ -64,6 +66,7 @@ class Visitor:
         self.configures = False  # inside a class that declares options
         self.function: Function | None = None
         self.function_name = ""  # bare name
+        self.accepts = False  # the function has a `return`, `return None`, `return ""` or `return True`
         self.span = (1, len(lines))
         self.clock = 0
         self.assigned_at: dict[str, int] = {}
@@ -301,7 +304,7 @@ class Visitor:
         qualified = ".".join(self.scope)
         self.class_ = Class(bases=tuple(self._resolved(base) or dotted(base) for base in node.bases))
         self.class_name = f"{self.report.module}.{qualified}"
-        self.configures = False
+        self.configures = "Args" in node.name
         self.env = dict(self.env) if self.function is not None else {}
         self.span = (node.lineno, node.end_lineno or node.lineno)
         self.guards = []
@@ -312,8 +315,6 @@ class Visitor:
                 if found is not None:
                     self.report.declared[found[0]] = found[1]
                     self.configures = True
-        if "Args" in node.name or "Config" in node.name:
-            self.configures = self.configures or "Args" in node.name
         self._block(node.body)
         self.class_.attributes = {
             name: value for name, value in self.env.items() if isinstance(value, Text) and value.known
@@ -328,7 +329,7 @@ class Visitor:
         if index == len(self.marked) or self.marked[index] > (node.end_lineno or node.lineno):
             self.env.pop(node.name, None)
             return ""
-        outer = (self.env, self.span, self.guards, self.function, self.function_name, self.assigned_at)
+        outer = (self.env, self.span, self.guards, self.function, self.function_name, self.assigned_at, self.accepts)
         self.scope.append(node.name)
         nested = self.function is not None
         self.function = Function(parameters=_parameters(node.args))
@@ -343,6 +344,7 @@ class Visitor:
         first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
         self.span = (first, node.end_lineno or node.lineno)
         self.guards = []
+        self.accepts = False
         self.assigned_at = {}
         if self.class_ is not None and not nested and node.name == "__init__":
             self.class_.has_init = True
@@ -350,13 +352,18 @@ class Visitor:
             if node.args.vararg is not None:
                 self.class_.rest = "*" + node.args.vararg.arg
             self.class_.defaults = self.function.defaults
+        first_draft = len(self.report.drafts)
         self._block(node.body)
+        if not (self.accepts or (node.returns is not None and _may_be_none(node.returns))):
+            # A function that never says "fine" returns texts, not verdicts.
+            kept = [draft for draft in self.report.drafts[first_draft:] if draft.origin != "verdict"]
+            self.report.drafts[first_draft:] = kept
         if self.class_ is not None and not nested and node.name == "__str__" and self.function.returns:
             self.class_.shown = either(self.function.returns, "str(self)")
         if self.function.returns or self.function.exceptions or self.function.parameters:
             self.report.functions[".".join(self.scope)] = self.function
         self.scope.pop()
-        self.env, self.span, self.guards, self.function, self.function_name, self.assigned_at = outer
+        self.env, self.span, self.guards, self.function, self.function_name, self.assigned_at, self.accepts = outer
         self.env.pop(node.name, None)
         return ""
 
@@ -600,7 +607,10 @@ class Visitor:
 
     def _return(self, node: ast.Return) -> str:
         value = node.value
-        if value is None:
+        if value is None or (
+            isinstance(value, ast.Constant) and (value.value is None or value.value is True or value.value == "")
+        ):
+            self.accepts = True
             return "return"
         self._calls(value)
         if isinstance(value, (ast.Call, ast.Await)):
@@ -627,7 +637,7 @@ class Visitor:
             if text.known or any(isinstance(part, (Call, Reference)) for part in text.general):
                 function.returns.append(text)
             if text.known and messages.validates(self.function_name, value):
-                self._message(node, text, "return")
+                self._message(node, text, "verdict")
 
     # ---- sites ----------------------------------------------------------------------------------
 
@@ -673,8 +683,8 @@ class Visitor:
                 return self._constructed(function.value, only_exceptions=only_exceptions)
             function = self._unaliased(function)
             name = dotted(function).rpartition(".")[2]
-            if only_exceptions and not (name in EXCEPTIONS or _EXCEPTION_NAME.match(name)):
-                return None
+            if name in _FUNCTIONS or (only_exceptions and not (name in EXCEPTIONS or _EXCEPTION_NAME.match(name))):
+                return None  # `next(...)` hands out an exception that exists
             args, keywords = self._arguments(node)
             return Construction(name or clip(source_of(function), 80), self._resolved(function), args, keywords)
         if isinstance(node, (ast.Name, ast.Attribute)):
@@ -821,7 +831,7 @@ class Visitor:
             bound = self.env.get(base.id)
             if isinstance(bound, tuple) and len(bound) == 1:
                 text = _accessor(bound[0])
-                if options.is_accessor(text):
+                if options.is_accessor(text) or _is_view(bound[0]):
                     return "@" + node.attr
                 if options.holds_arguments(text):
                     return node.attr
@@ -858,8 +868,23 @@ def _accessor(node: ast.expr) -> str:
     return node.id + groups if isinstance(node, ast.Name) else ""
 
 
+def _is_view(node: ast.expr) -> bool:
+    """Tell whether a call makes a view or copy of parsed arguments (`resolving_view(server_args)`)."""
+    return (
+        isinstance(node, ast.Call)
+        and len(node.args) == 1
+        and bool(_VIEW.search(dotted(node.func)))
+        and options.holds_arguments(_accessor(node.args[0]))
+    )
+
+
 def _parameters(arguments: ast.arguments) -> tuple[str, ...]:
     return tuple(a.arg for a in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs))
+
+
+def _may_be_none(annotation: ast.expr) -> bool:
+    text = source_of(annotation)
+    return "None" in text or "Optional" in text
 
 
 def _assigned(body: Iterable[ast.stmt]) -> set[str]:

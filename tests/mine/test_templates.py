@@ -214,5 +214,6 @@ def test_agrees_with_the_message_that_python_makes(expression: ast.expr, form: s
     message = str(caught.value)
     site = the_site(program + "\n")
     readings = [site.template, *(variant.template for variant in site.variants)]
-    if len(site.variants) < 8:
-        assert message in [filled(reading, namespace) for reading in readings]
+    if message.strip() and len(site.variants) < 8:
+        # A hole longer than the limit is cut and cannot be evaluated; its variants can.
+        assert message in [filled(reading, namespace) for reading in readings if "…" not in reading.text]
