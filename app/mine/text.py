@@ -14,6 +14,7 @@ from app.mine.model import Template
 
 MAX_ALTERNATIVES = 8
 MAX_CHARACTERS = 20_000
+SHARED_LETTERS = 10  # what alternatives have in common stands for them only if it says that much
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +134,9 @@ def varied(general: Parts, texts: Iterable[Text]) -> Text:
 
 def _shared(alternatives: tuple[Parts, ...], name: str) -> Parts:
     flat = [_joined(parts) for parts in alternatives]
+    shortest = min(flat, key=lambda parts: (len(parts), _letters(parts)))
+    if _letters(shortest) >= SHARED_LETTERS and all(_begins(parts, shortest) for parts in flat):
+        return tuple(shortest)  # the others are this one with something added
     head: list[Part] = []
     for column in zip(*flat, strict=False):
         if any(part != column[0] for part in column):
@@ -141,12 +145,19 @@ def _shared(alternatives: tuple[Parts, ...], name: str) -> Parts:
                 head.append(common[: common.rfind(" ") + 1])
             break
         head.append(column[0])
-    if sum(len(part) for part in head if isinstance(part, str)) < 10:
-        return (Hole(name),)
-    for parts in flat:
-        if parts == head:  # one text is another with something added
-            return tuple(head)
-    return (*head, Hole(name))
+    return (*head, Hole(name)) if _letters(head) >= SHARED_LETTERS else (Hole(name),)
+
+
+def _letters(parts: list[Part]) -> int:
+    return sum(len(part) for part in parts if isinstance(part, str))
+
+
+def _begins(parts: list[Part], base: list[Part]) -> bool:
+    count = len(base) - 1
+    if len(parts) < len(base) or parts[:count] != base[:count]:
+        return False
+    last, own = parts[count], base[count]
+    return last == own or (isinstance(last, str) and isinstance(own, str) and last.startswith(own))
 
 
 def _common_prefix(texts: list[str]) -> str:
