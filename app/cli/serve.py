@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from app.cli import options
+from app.cli import checking, options
 
 
 def register(app: typer.Typer) -> None:
@@ -33,7 +33,9 @@ def serve(
     configure_logging()
     with options.opened() as store:
         migrate.upgrade(store)
-        parts = Parts(store, Site(chosen.base_url.rstrip("/")))
+        parts = Parts(
+            store, Site(chosen.base_url.rstrip("/")), checks=checking.checks(chosen, store, warm=chosen.check_warm)
+        )
         config = server_config(asgi(parts), host=host or chosen.host, port=chosen.port if port is None else port)
         print(f"Errata serves on http://{config.host}:{config.port}", file=sys.stderr, flush=True)
         server = uvicorn.Server(config)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,6 +13,7 @@ from prometheus_client.registry import Collector
 
 from app.check import hardware
 from app.check.catalogue import catalogue
+from app.check.model_config import Given
 from app.check.pool import Bounds, SandboxPool, probe
 from app.check.protocol import Error
 from app.check.service import CheckService, Engines, RecordLink
@@ -41,13 +42,16 @@ def linker(store: Store) -> Callable[[Error, str], RecordLink | None]:
 class Checks(Collector):
     """The pool and service of one process. They are made in the running loop, at the first use.
 
-    Shape: `warm` says whether the default engine is started ahead of the first check.
+    Shape: `warm` says whether the default engine is started ahead of the first check, `linked` whether `store` holds
+           records that errors can be linked to.
     """
 
     store: Store
     engines: Engines
     bounds: Bounds = field(default_factory=Bounds)
     warm: bool = True
+    linked: bool = True
+    fetch: Callable[[str], Awaitable[Given]] | None = None
 
     def __post_init__(self) -> None:
         self._service: CheckService | None = None
@@ -58,7 +62,12 @@ class Checks(Collector):
         """Return the service."""
         if self._service is None:
             self._service = CheckService(
-                SandboxPool(self.bounds), self.engines, catalogue(), hardware.profiles(), link=linker(self.store)
+                SandboxPool(self.bounds),
+                self.engines,
+                catalogue(),
+                hardware.profiles(),
+                link=linker(self.store) if self.linked else None,
+                fetch=self.fetch,
             )
         return self._service
 
