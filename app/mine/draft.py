@@ -43,6 +43,11 @@ class Draft:
     excerpt: str
     origin: str = ""
 
+    @property
+    def returned(self) -> bool:
+        """Tell whether it is a text that a function returns."""
+        return self.origin in ("return", "verdict")
+
 
 @dataclass(slots=True)
 class Class:

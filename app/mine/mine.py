@@ -148,7 +148,7 @@ def _callers(package: Package, reports: Sequence[FileReport], miners: _Miners) -
     helpers: dict[str, list[tuple[Draft, Text]]] = {}
     for report in reports:
         for draft in report.drafts:
-            if draft.origin in ("return", "verdict"):
+            if draft.returned:
                 continue
             _, text = package.read(draft)
             if package.handed_parameters(text):

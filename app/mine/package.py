@@ -274,6 +274,11 @@ class Package:
             excerpt=draft.excerpt,
         )
 
+    def hands_on(self, draft: Draft, functions: set[str]) -> bool:
+        """Tell whether a message is only what one of these functions returned."""
+        parts = draft.text.general if draft.text is not None else ()
+        return len(parts) == 1 and isinstance(parts[0], Call) and self.function_name(parts[0].target) in functions
+
     def read(self, draft: Draft) -> tuple[str, Text]:
         """Return the exception and the text of a draft."""
         if draft.text is not None:

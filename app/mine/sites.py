@@ -36,25 +36,28 @@ def sites_of(source: str | bytes, path: str) -> list[Site]:
 
 
 def finished(package: Package, drafts: Sequence[Draft], written: Written | None = None) -> list[Site]:
-    """Return the finished sites of drafts, by path and line; `written` holds what callers hand to a site."""
+    """Return the finished sites of drafts, by path and line; `written` holds what callers hand to a site.
+
+    A returned text is a site of its own unless a raise shows it, and then handing it on is none.
+    """
     written = written or {}
-    sites: list[Site] = []
-    for draft in drafts:
-        if draft.kind != "message":
-            site = package.site(draft, written.get(draft, ()))
-            if site is not None:
-                sites.append(site)
-    for draft in drafts:
-        if draft.kind == "message" and not (draft.origin in ("return", "verdict") and _is_shown(package, draft)):
-            site = package.site(draft, written.get(draft, ()))
-            if site is not None:
-                sites.append(site)
-    return sorted(sites, key=lambda site: (site.path, site.line, site.end_line, site.kind))
+    package.used.clear()
+    sites = [package.site(draft, written.get(draft, ())) for draft in drafts if draft.kind != "message"]
+    raised = set(package.used)
+    returned = [draft for draft in drafts if draft.returned and home(draft) not in raised]
+    homes = set(map(home, returned))
+    handed = [
+        draft
+        for draft in drafts
+        if draft.kind == "message" and not draft.returned and not package.hands_on(draft, homes)
+    ]
+    sites += [package.site(draft, written.get(draft, ())) for draft in (*returned, *handed)]
+    return sorted(filter(None, sites), key=lambda site: (site.path, site.line, site.end_line, site.kind))
 
 
-def _is_shown(package: Package, draft: Draft) -> bool:
-    """Tell whether the function of a returned text is one whose text a raise shows already."""
-    return f"{module_of(draft.path)}.{draft.function}" in package.used
+def home(draft: Draft) -> str:
+    """Return the dotted name of the function that a draft is in."""
+    return f"{module_of(draft.path)}.{draft.function}"
 
 
 def module_of(path: str) -> str:

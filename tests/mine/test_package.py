@@ -257,6 +257,37 @@ def test_finds_messages_that_are_never_raised(tmp_path: Path) -> None:
     ]
 
 
+def test_counts_a_returned_text_once(tmp_path: Path) -> None:
+    release = mined(
+        tmp_path,
+        a="""
+        def validate(x) -> str | None:
+            if x:
+                return "x must not be set"
+
+        def reason(y) -> str | None:
+            return f"no support for {y}" if y else None
+
+        def serve(req):
+            error_msg = validate(req.x)
+            if error_msg:
+                req.set_finish_with_abort(error_msg)
+            why = unsupported_reason(req.y)
+            raise ValueError(why)
+
+        def unsupported_reason(y):
+            if y:
+                return f"no support for {y}"
+            return None
+        """,
+    )
+
+    assert [(s.kind, s.function, s.template.text) for s in release.sites] == [
+        ("message", "validate", "x must not be set"),
+        ("raise", "serve", "no support for {req.y}"),
+    ]
+
+
 def test_reports_a_broken_file_and_counts_the_rest(tmp_path: Path) -> None:
     release = mined(tmp_path, a="def f(:\n", b="raise ValueError('x')\nraise\n", c="'" + "x" * 9_000_000 + "'")
 
