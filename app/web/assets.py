@@ -48,11 +48,11 @@ def load(folder: Path = FOLDER) -> Assets:
 _COMMENT = re.compile(rb"/\*.*?\*/", re.DOTALL)
 _BLANKS = re.compile(rb"\s+")
 # After a colon only: before one a blank means "any descendant".
-_LOOSE = re.compile(rb" ?([{};,]) ?|(:) ")
+_LOOSE = re.compile(rb" ?([{};,>]) ?|(:) ")
 
 
 def squeezed(sheet: bytes) -> bytes:
-    """Return a style sheet without comments and needless blanks (its strings hold no double blanks or braces)."""
+    """Return a style sheet without comments and needless blanks (its strings hold none of `{};,>`)."""
     sheet = _BLANKS.sub(b" ", _COMMENT.sub(b"", sheet)).strip()
     return _LOOSE.sub(lambda match: match[1] or match[2], sheet).replace(b";}", b"}")
 

@@ -85,6 +85,7 @@
   function instantSearch(form) {
     const input = form.elements.q;
     const load = latest();
+    let shown = location.search;
     const go = async (url, push) => {
       let text;
       try {
@@ -104,7 +105,8 @@
       all("input[type=hidden]", form).forEach((field) => field.remove());
       all("form[data-instant] input[type=hidden]", page).forEach((field) => form.append(document.adoptNode(field)));
       document.title = page.title;
-      history[push ? "pushState" : "replaceState"]({ list: true }, "", url);
+      history[push ? "pushState" : "replaceState"](null, "", url);
+      shown = location.search;
     };
     const address = () => {
       const pairs = [...new FormData(form)].filter(([, value]) => value !== "");
@@ -125,7 +127,10 @@
         (same || input).focus();
       });
     });
-    addEventListener("popstate", () => location.reload());
+    // A jump to a section is no other list; Back to another list is.
+    addEventListener("popstate", () => {
+      if (location.search !== shown) location.reload();
+    });
   }
 
   // Suggestions under the one box; what was pasted as a block is left to the button.
