@@ -182,11 +182,18 @@ class Package:
                 made = [_constructed(inner, bound) for inner in function.exceptions[:4]]
                 return [pair for inner in made for pair in self.shown(inner, depth + 1)]
         name = class_name.rpartition(".")[2] or construction.name
-        text = self._instance(self._bases(class_name), construction, depth)
-        return [(name, self.expanded(text))]
+        shown, plain = self._instance(self._bases(class_name), construction)
+        if shown is not None:
+            shown = self.expanded(shown)
+            if any(isinstance(part, str) and part.strip() for part in shown.general):
+                return [(name, shown)]
+        return [(name, self.expanded(plain))]
 
-    def _instance(self, bases: list[str], construction: Construction, depth: int) -> Text:
-        """Return the text of an instance: its class's `__str__`, or what reaches `BaseException`."""
+    def _instance(self, bases: list[str], construction: Construction) -> tuple[Text | None, Text]:
+        """Return the text of an instance as its class's `__str__` has it, if it has one, and what was passed on.
+
+        What was passed on is what reaches `BaseException`, and stands in where `__str__` cannot be followed.
+        """
         args, keywords = construction.args, construction.keywords
         assigned: Bound = {}
         shown: Text | None = None
@@ -210,9 +217,9 @@ class Package:
                 shown = class_.shown
             for attribute, text in class_.attributes.items():
                 assigned.setdefault(attribute, text)
-        if shown is not None:
-            return _substituted(shown, {}, assigned)
-        return message if message is not None else self._plain(bases, construction.name, args, keywords)
+        if message is None:
+            message = self._plain(bases, construction.name, args, keywords)
+        return (None if shown is None else _substituted(shown, {}, assigned)), message
 
     def _plain(
         self, bases: list[str], name: str, args: tuple[Text, ...], keywords: tuple[tuple[str, Text], ...]

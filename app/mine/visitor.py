@@ -706,11 +706,12 @@ class Visitor:
         text = None if node.msg is None else text_of(node.msg, self)
         condition = source_of(node.test)
         construction = Construction("AssertionError", "", () if text is None else (text,))
-        failing = Guard(node.test, True)
-        self.guards.append(failing)
-        self._site("assert", node, constructions=(construction,), own=node.msg, condition=clip(condition, 2000))
-        self.guards.pop()
         never = isinstance(node.test, ast.Constant) and not node.test.value
+        if not never:
+            self.guards.append(Guard(node.test, True))
+        self._site("assert", node, constructions=(construction,), own=node.msg, condition=clip(condition, 2000))
+        if not never:
+            self.guards.pop()
         return "raise" if never else ""
 
     def _message_call(self, node: ast.stmt, value: ast.expr) -> None:

@@ -43,6 +43,7 @@ CASES = {
     "try else": ("try:\n    a()\nexcept OSError:\n    pass\nelse:\n    raise E1('x')", ()),
     "match": ("match a:\n    case [1, b] if b > c:\n        raise E1('x')", ("match a: case [1, b] if b > c",)),
     "assert": ("if a:\n    assert b > c", ("a", "not (b > c)")),
+    "assert that always fails": ("if a:\n    assert False, 'x'", ("a",)),
     "a function starts anew": ("if a:\n    def f():\n        raise E1('x')", ()),
 }
 

@@ -128,6 +128,22 @@ def test_reads_what_a_class_hands_to_its_base(tmp_path: Path) -> None:
     assert only(release).template.text == "[7] no key here"
 
 
+def test_falls_back_on_the_argument_where_a_class_cannot_be_followed(tmp_path: Path) -> None:
+    release = mined(
+        tmp_path,
+        a="""
+        class Hard(Exception):
+            def __str__(self):
+                return self.compute()
+
+        def f(x):
+            raise Hard(f"no {x} here")
+        """,
+    )
+
+    assert only(release).template.text == "no {x} here"
+
+
 def test_gives_a_raise_helper_the_texts_of_its_callers(tmp_path: Path) -> None:
     release = mined(
         tmp_path,
