@@ -312,7 +312,10 @@ class Start(Message):
 
 @dataclass(frozen=True, slots=True)
 class Ready(Message):
-    """The first line a parent writes, once it has imported and warmed everything."""
+    """The first line a parent writes, once it has imported and warmed everything.
+
+    Shape: `warmup` says how each warm-up command ended; `stand_ins` are the targets it has replaced.
+    """
 
     version: str
     group: Group
@@ -322,6 +325,7 @@ class Ready(Message):
     rss_bytes: int
     modules: int
     warmup: tuple[str, ...] = ()
+    stand_ins: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,7 @@ def main() -> int:
 
 def serve(start: Start, source: int, sink: int) -> int:
     """Make the engine ready and answer its jobs."""
-    from app.check.worker import warmup
+    from app.check.worker import standins, warmup
     from app.check.worker.driver import Engine
     from app.check.worker.forks import Forks
 
@@ -59,6 +59,7 @@ def serve(start: Start, source: int, sink: int) -> int:
         rss_bytes=_resident_bytes(),
         modules=len(sys.modules),
         warmup=ended,
+        stand_ins=tuple(sorted(standins.installed())),
     )
     _say(sink, dump(ready))
     Forks(engine.check, start.max_children, source, sink).serve()

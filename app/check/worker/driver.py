@@ -578,11 +578,11 @@ def _recording_environment() -> Iterator[set[str]]:
             read.add(key)
         return real(this, key)
 
-    kind.__getitem__ = getitem  # type: ignore[method-assign,assignment]
+    replace(kind, "__getitem__", getitem, "os.environ")
     try:
         yield read
     finally:
-        kind.__getitem__ = real  # type: ignore[method-assign]
+        replace(kind, "__getitem__", real, "os.environ")
 
 
 def _speculates(scheduler: Any) -> bool:

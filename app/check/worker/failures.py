@@ -247,12 +247,11 @@ def _outside(error: BaseException, trail: list[Step]) -> str:
 
 def _simulated_operand(error: BaseException, step: Step) -> str:
     """Name what is simulated among the values that the broken statement uses, or return ""."""
-    import torch
 
     def simulated(value: Any) -> str:
         if packages.is_blank(value):
             return "a blank package"
-        if isinstance(value, torch.Tensor) and value.device.type == "meta":
+        if getattr(value, "is_meta", None) is True:
             return "a tensor without storage"
         if type(value).__module__.startswith("app.check.worker"):
             return "a stand-in"

@@ -210,6 +210,7 @@ _STAND_INS: list[StandIn] = [
         "init_tp_model_worker maybe_init_draft_worker init_memory_pools init_all_attention_backends init_model_worker",
         "Calls the real one and notes which stage has begun.",
     ),
+    StandIn("os.environ", "observer", "Notes which variables are read while SGLang is imported, then is itself again."),
     StandIn("logging.record_factory", "observer", "Collects SGLang's own warnings (bounded)."),
 ]
 REGISTRY: dict[str, StandIn] = {entry.target: entry for entry in _STAND_INS}
@@ -288,8 +289,8 @@ PACKAGES: tuple[Package, ...] = (
     Package("mori", ("mori",), "A transfer engine for AMD: needs a real machine.", "1.0.0", optional=True),
     Package("bitsandbytes", ("bitsandbytes",), _KERNELS, "0.49.0", optional=True),
     Package("lmcache", ("lmcache",), "A cache server's client: needs a real machine.", "0.3.9", optional=True),
-    Package("nvidia-modelopt", ("modelopt",), "Quantises with kernels.", "0.39.0", optional=True),
-    Package("auto-round", ("auto_round",), "Quantises with kernels.", "0.13.1", optional=True),
+    Package("nvidia-modelopt", ("modelopt",), "Quantises with kernels, and none is run here.", "0.39.0", optional=True),
+    Package("auto-round", ("auto_round",), "Quantises with kernels, and none is run here.", "0.13.1", optional=True),
     Package("vllm", ("vllm",), _KERNELS, "0.12.0", optional=True),
     Package("aiter", ("aiter",), "AMD kernels: part of every ROCm image of SGLang.", "0.1.9", optional=True),
     Package(
