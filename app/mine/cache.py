@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import sys
 import zlib
@@ -19,12 +20,13 @@ from app.mine.wheels import Archive
 
 @cache
 def fingerprint() -> str:
-    """Return a digest of the miner's own source and of the Python that runs it: both decide what is found."""
+    """Return a digest of the miner's own code and of the Python that runs it: both decide what is found."""
     digest = hashlib.sha256(repr(sys.version_info[:2]).encode())
     for path in sorted(Path(__file__).parent.glob("*.py")):
         if path.name in ("wording.py", "packages.py"):
             continue  # they work on what was found
-        digest.update(path.name.encode() + b"\0" + path.read_bytes())
+        # Comments and layout decide nothing, so the tree is what counts.
+        digest.update(f"{path.name}\0{ast.dump(ast.parse(path.read_bytes()))}".encode())
     return digest.hexdigest()[:12]
 
 

@@ -16,20 +16,23 @@ _ARGUMENTS = re.compile(r"(?:.*[._])?(?:args|opts|options|arguments)\Z|(?:.*\.)?
 _ACCESSOR = re.compile(r"(?:[a-z_]\w*\.)?get_[a-z_]+\(\)(?:\.[a-z_]+)?\Z")
 
 
-def registered(node: ast.Call) -> tuple[str, tuple[str, ...]] | None:
-    """Return the field and options of one `add_argument` call, if it declares long options."""
-    options = tuple(
-        a.value
-        for a in node.args
-        if isinstance(a, ast.Constant) and isinstance(a.value, str) and _OPTION.match(a.value)
-    )
+def registered(node: ast.Call) -> dict[str, tuple[str, ...]]:
+    """Return the options of one `add_argument` call by field, empty if it declares no long option.
+
+    A default that is read from a configuration class (`default=ServerArgs.tp_size`) names its field too.
+    """
+    options = tuple(option for option in _strings(node.args) if _OPTION.match(option))
     if not options:
-        return None
+        return {}
     field = options[0][2:].replace("-", "_")
+    also = ""
     for keyword in node.keywords:
-        if keyword.arg == "dest" and isinstance(keyword.value, ast.Constant) and isinstance(keyword.value.value, str):
-            field = keyword.value.value
-    return field, options
+        value = keyword.value
+        if keyword.arg == "dest" and isinstance(value, ast.Constant) and isinstance(value.value, str):
+            field = value.value
+        elif keyword.arg == "default" and isinstance(value, ast.Attribute) and dotted(value.value)[:1].isupper():
+            also = value.attr
+    return {name: options for name in (field, also) if name}
 
 
 def declared(node: ast.AnnAssign) -> tuple[str, tuple[str, ...]] | None:

@@ -582,9 +582,7 @@ class Visitor:
         function = value.func
         if isinstance(function, ast.Attribute):
             if function.attr == "add_argument":
-                found = options.registered(value)
-                if found is not None:
-                    field, names = found
+                for field, names in options.registered(value).items():
                     known = self.report.options.get(field, ())
                     self.report.options[field] = tuple(dict.fromkeys((*known, *names)))
             elif function.attr == "__init__" and self.class_ is not None and self.function_name == "__init__":

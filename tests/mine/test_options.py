@@ -29,6 +29,7 @@ REGISTERED = """
 def add(parser):
     parser.add_argument("--num-prompts", "-n", type=int)
     parser.add_argument("--old-name", dest="new_name")
+    parser.add_argument("--data-parallel-size", "--dp-size", default=ServerArgs.dp_size)
     parser.add_argument("positional")
 """
 
@@ -47,6 +48,8 @@ def test_reads_declared_fields_and_registered_options(tmp_path: Path) -> None:
         "enable_unified_memory": ("--enable-unified-memory",),
         "num_prompts": ("--num-prompts",),
         "new_name": ("--old-name",),
+        "data_parallel_size": ("--data-parallel-size", "--dp-size"),
+        "dp_size": ("--data-parallel-size", "--dp-size"),
     }
     assert release.sites[0].flags == ("--enable-unified-memory",)
 
@@ -58,6 +61,7 @@ CASES = {
     "if get_parallel().tp_size > 1:": ("--tp-size",),
     "if get_exec().kernel.tp_size > 1:": ("--tp-size",),
     "if getattr(args, 'num_prompts', 0):": ("--num-prompts",),
+    "if args.dp_size:": ("--dp-size",),
     "if get_parallel().num_prompts:": (),
     "if config.tp_size > 1:": (),
     "if tp_size > 1:": (),
