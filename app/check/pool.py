@@ -110,8 +110,14 @@ class ParentStatus:
 class Checker(Protocol):
     """Something that can run a request. `SandboxPool` is one; tests have another."""
 
-    async def check(self, engine: Engine, request: Request, on_stage: OnStage | None = None) -> Outcome | Lost:
+    async def check(
+        self, engine: Engine, request: Request, on_stage: OnStage | None = None, on_state: OnState | None = None
+    ) -> Outcome | Lost:
         """Run `request`. Raises: TooMany, Unavailable, OutOfTime."""
+        ...
+
+    def status(self) -> tuple[ParentStatus, ...]:
+        """Return the engine processes there are."""
         ...
 
 
