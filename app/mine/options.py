@@ -32,6 +32,8 @@ def registered(node: ast.Call) -> dict[str, tuple[str, ...]]:
             field = value.value
         elif keyword.arg == "default" and isinstance(value, ast.Attribute) and dotted(value.value)[:1].isupper():
             also = value.attr
+    if also and "--" + also.replace("_", "-") in options:
+        return {also: options}  # one option, one name for it
     return {name: options for name in (field, also) if name}
 
 

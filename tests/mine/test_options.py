@@ -48,7 +48,6 @@ def test_reads_declared_fields_and_registered_options(tmp_path: Path) -> None:
         "enable_unified_memory": ("--enable-unified-memory",),
         "num_prompts": ("--num-prompts",),
         "new_name": ("--old-name",),
-        "data_parallel_size": ("--data-parallel-size", "--dp-size"),
         "dp_size": ("--data-parallel-size", "--dp-size"),
     }
     assert release.sites[0].flags == ("--enable-unified-memory",)
