@@ -86,8 +86,8 @@ class Stream:
     def __enter__(self) -> Stream:
         return self
 
-    def __exit__(self, *exc: object) -> bool:
-        return False
+    def __exit__(self, *exc: object) -> None:
+        return None
 
 
 class Event(Stream):
@@ -187,7 +187,7 @@ def _set_device(machine: Machine) -> Any:
 
 
 def _simulate_host(machine: Machine) -> None:
-    import psutil
+    import psutil  # type: ignore[import-untyped]
 
     real = psutil.virtual_memory
 

@@ -95,8 +95,8 @@ class Blank(metaclass=BlankMeta):
     def __enter__(self) -> Any:
         return self
 
-    def __exit__(self, *exc: object) -> bool:
-        return False
+    def __exit__(self, *exc: object) -> None:
+        return None
 
     def __index__(self) -> int:
         """Return a size that cannot be known: only scratch buffers ask."""

@@ -62,8 +62,8 @@ def test_names_of_errors_can_be_caught(finder: packages.Finder) -> None:
 def test_a_kernel_keeps_its_function_and_launches_nothing(finder: packages.Finder) -> None:
     import triton  # type: ignore[import-not-found]
 
-    @triton.autotune(configs=[])
-    @triton.jit
+    @triton.autotune(configs=[])  # type: ignore[untyped-decorator]
+    @triton.jit  # type: ignore[untyped-decorator]
     def kernel(x: int) -> None:
         raise AssertionError("a kernel ran")
 

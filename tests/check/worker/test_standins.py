@@ -85,14 +85,13 @@ def test_no_attribute_of_an_imported_module_is_assigned() -> None:
             for alias in node.names
         }
         for node in ast.walk(tree):
-            targets = node.targets if isinstance(node, ast.Assign) else []
-            for target in targets:
+            for target in node.targets if isinstance(node, ast.Assign) else []:
                 if (
                     isinstance(target, ast.Attribute)
                     and isinstance(target.value, ast.Name)
                     and target.value.id in modules
                 ):
-                    assigned.append(f"{path.name}:{node.lineno}")
+                    assigned.append(f"{path.name}:{target.lineno}")
 
     assert assigned == []
 
