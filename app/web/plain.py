@@ -25,9 +25,10 @@ def fenced(text: str, language: str = "") -> str:
 
 def code(text: str) -> str:
     """Return the text as a code span."""
-    ticks = "`" * (1 + max((len(run) for run in _TICKS.findall(text)), default=0))
-    pad = " " if text.startswith("`") or text.endswith("`") else ""
-    return f"{ticks}{pad}{' '.join(text.split())}{pad}{ticks}"
+    line = " ".join(text.split())
+    ticks = "`" * (1 + max((len(run) for run in _TICKS.findall(line)), default=0))
+    pad = " " if line.startswith("`") or line.endswith("`") else ""
+    return f"{ticks}{pad}{line}{pad}{ticks}"
 
 
 def escaped(text: str) -> str:

@@ -96,7 +96,7 @@ class RecordRenderer:
     @cached_property
     def _dictionary(self) -> bytes:
         """Return what pages have in common: a specimen with every section. Same code, same bytes; never stored."""
-        html = self._pages.html(record_page(_specimen(), licence="Apache-2.0")).encode()
+        html = self._pages.html(record_page(specimen(), licence="Apache-2.0")).encode()
         return html[-_DICTIONARY_LENGTH:]
 
 
@@ -156,8 +156,8 @@ def _chunks(ids: Sequence[str]) -> Iterator[Sequence[str]]:
         yield ids[start : start + _CHUNK]
 
 
-def _specimen() -> Document:
-    """Return a document that shows every section of the page."""
+def specimen() -> Document:
+    """Return a document that shows every section of the page: what pages have in common."""
     excerpt = "\n".join(
         f"    {line}"
         for line in (

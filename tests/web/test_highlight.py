@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
+import textwrap
+
 from hypothesis import given
 from hypothesis import strategies as st
+from pygments.lexers import PythonLexer
 
 from app.web import highlight
 
@@ -40,3 +44,19 @@ def test_few_kinds_are_coloured() -> None:
         ("3", "n"),
         ("# why", "c"),
     ]
+
+
+def test_the_excerpt_lexer_agrees_with_pygments_own() -> None:
+    source = inspect.getsource(textwrap).rstrip()
+    own = _kinds(highlight._lines(source, highlight._python()))
+    theirs = _kinds(highlight._lines(source, PythonLexer(stripnl=False, ensurenl=False)))
+
+    # Pygments also marks the use of `__init__` and its like as functions; nothing else may differ.
+    differing = {
+        (line, mine, other) for line, mine, other in zip(source.split("\n"), own, theirs, strict=True) if mine != other
+    }
+    assert all("__" in line for line, _, _ in differing)
+
+
+def _kinds(lines: tuple[tuple[highlight.Run, ...], ...]) -> list[str]:
+    return ["".join((run.kind or "-") * len("".join(run.text.split())) for run in line) for line in lines]

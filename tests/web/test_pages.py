@@ -41,6 +41,7 @@ def used(template: str, seen: frozenset[str] = frozenset()) -> set[str]:
     tree = ENVIRONMENT.parse(source)
     # What the template itself imports or defines is set for its blocks too, which this analysis does not see.
     own = {macro.name for macro in tree.find_all(nodes.Macro)}
+    own |= {name.name for name in tree.find_all(nodes.Name) if name.ctx == "store"}
     for imported in tree.find_all(nodes.FromImport):
         own |= {name if isinstance(name, str) else name[1] for name in imported.names}
     names = meta.find_undeclared_variables(tree) - ENVIRONMENT.globals.keys() - own
