@@ -201,6 +201,10 @@ def damaged(literals: tuple[str, ...], text: str) -> Fit | None:
     begin = -1
     for n, literal in enumerate(literals):
         if len(literal) < 4:
+            if not literal and n == len(literals) - 1:
+                holes.append((at, len(text)))
+                at = len(text)
+                continue
             # Too short to be searched for on its own: it is left to the hole.
             found = text.find(literal, at, at + _WINDOW) if literal else -1
             if n:
@@ -260,12 +264,24 @@ def _slip(literal: str, text: str) -> _Slip | None:
     return _compared(literal, text, head.dest_start)
 
 
+def _width(literal: str, text: str, start: int) -> int:
+    """Return how many characters from `start` on are most like the literal; all, where the text ends before it does."""
+    least, most = max(1, len(literal) - 14), min(len(text) - start, len(literal) + 6)
+    if least >= most:
+        return most
+    return min(range(least, most + 1), key=lambda n: (Levenshtein.distance(literal, text[start : start + n]), -n))
+
+
 def _compared(literal: str, text: str, start: int) -> _Slip | None:
     """Compare a literal with the text from `start` on, whose end is open.
 
     Another word in a word's place, or one too many, is no slip: the texts then say different things.
     """
-    steps = list(Levenshtein.opcodes(literal, text[start : start + len(literal) + 6]))
+    size = _width(literal, text, start)
+    steps = list(Levenshtein.opcodes(literal, text[start : start + size]))
+    if steps and steps[0].tag == "insert":  # the last characters of what fills the hole before
+        start += steps[0].dest_end
+        steps = list(Levenshtein.opcodes(literal, text[start : start + size - steps[0].dest_end]))
     cut = 0
     while steps and steps[-1].tag != "equal":
         step = steps.pop()
@@ -283,7 +299,8 @@ def _compared(literal: str, text: str, start: int) -> _Slip | None:
         total += width
         lost += step.src_end - step.src_start
         put += step.dest_end - step.dest_start
-        edits.append(start + step.dest_start)
+        if step.tag != "delete" or width <= 2:
+            edits.append(start + step.dest_start)
         if (min(lost, put) >= 2 and max(lost, put) >= 3) or put >= 5 or lost > 14:
             return None
     covered = len(literal) - cut

@@ -100,6 +100,7 @@ class _Decision:
         self.release = release
         self.blocks = (*log.blocks, *self._named(log))
         self.raised_in = [self._raise_package(block) for block in self.blocks]
+        self.printed = [self._printed(block) for block in self.blocks]
         self.segments = list(self._segments())
         self.best: dict[int, _Candidate] = {}
 
@@ -114,6 +115,14 @@ class _Decision:
         matches = tuple(self._match(*pair) for pair in self._ordered(accepted))
         looks = "" if matches else origin.looks_like(self.blocks, self.log.text, self.raised_in, self._product())
         return Identification(matches, tuple(b for b in self.blocks if b.chained != "inline"), looks)
+
+    def _printed(self, block: Block) -> str:
+        """Return the bare name of a block's exception; of a damaged one, the known name that it is like."""
+        name = bare(block.exception)
+        if not name or "." in block.exception or name in self.index.exceptions or origin.is_builtin(name):
+            return name
+        alike = process.extractOne(name, self.index.exception_names, scorer=fuzz.ratio, score_cutoff=85)
+        return alike[0] if alike is not None else name
 
     def _named(self, log: Log) -> Iterator[Block]:
         """Yield blocks for paragraphs that begin with the damaged name of an exception ("ValeError: ...")."""
@@ -165,7 +174,7 @@ class _Decision:
             texts = dict(answer.texts)
             fitting = list(self._fitting(segment, texts))
             most = max((f.covered for _, f in fitting if f.kind not in ("headless", "inside")), default=0)
-            if most < 14 or not any(f.covered >= 0.6 * f.total for _, f in fitting):
+            if most < 0.6 * min(len(segment.normal), 400):
                 fitting += [(n, f) for n, f in self._damaged(segment, texts) if f.covered >= 1.3 * most]
             cuts = Counter((f.start, f.covered) for _, f in fitting if f.kind == "cut")
             for number, found_fit in fitting:
@@ -186,6 +195,8 @@ class _Decision:
 
     def _at_words(self, segment: _Segment, found: Fit) -> bool:
         """Return whether the find is no piece of a word: "AttentionBackend" in "HybridAttentionBackend"."""
+        if found.kind == "damaged":
+            return found.start <= 2 or not self._joined(segment, found.start)  # the first letters may be the wrong ones
         return not (self._joined(segment, found.start) or (found.kind != "cut" and self._joined(segment, found.end)))
 
     def _joined(self, segment: _Segment, at: int) -> bool:
@@ -306,7 +317,7 @@ class _Decision:
             self._mentioned(candidate, signature)
             return candidate
         block = self.blocks[number]
-        printed = bare(block.exception)
+        printed = self.printed[number]
         if printed and printed == signature.exception:
             candidate.points += 1.0
             candidate.evidence["exception"] = f"{printed} is the exception it raises"

@@ -328,6 +328,7 @@ class _Open:
     wants_source: bool = False
     headed: bool = False
     trailing: bool = False
+    stamped: bool = False
     logger: str = ""
 
 
@@ -393,8 +394,12 @@ class _Reader:
             frame = _frame(text)
             if frame is not None:
                 self._frame(stream, *frame)
+                if stream.block is not None:
+                    stream.block.stamped = line.starts
                 return
-        if block is not None and not line.starts and self._inside(stream, block, text, bare):
+        # A collector that stamps every line stamps those of a traceback too.
+        belongs = not line.starts or (block is not None and block.stamped and not block.has_message)
+        if block is not None and belongs and self._inside(stream, block, text, bare):
             return
         if block is not None and line.starts:
             self._close(stream)

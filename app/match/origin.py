@@ -168,6 +168,11 @@ def python_says(block: Block) -> bool:
     return bool(_PYTHON_TEXTS.search(message))
 
 
+def is_builtin(name: str) -> bool:
+    """Return whether an exception is one of Python's own."""
+    return name in _BUILTIN
+
+
 def _sentence(name: str, product: str) -> str:
     return f"This looks like an error of {name}, not of {product}."
 
