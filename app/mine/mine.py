@@ -16,8 +16,8 @@ from app.mine.globs import pattern_of
 from app.mine.model import MinedRelease, Variant
 from app.mine.package import Package
 from app.mine.sites import finished, module_of, report_of
-from app.mine.text import Parameter, Text, template_of
-from app.mine.wheels import Archive, Reader, _opened
+from app.mine.text import Text, template_of
+from app.mine.wheels import Archive, Reader, opened
 
 Progress = Callable[[int, int], None]
 TASK_BYTES = 1_000_000
@@ -120,7 +120,7 @@ def _tasks(modules: Iterable[tuple[str, int]]) -> Iterator[tuple[str, ...]]:
 
 
 def _read(archive: Path, paths: tuple[str, ...], wanted: frozenset[str]) -> list[FileReport]:
-    with _opened(archive) as reader:
+    with opened(archive) as reader:
         return [_report(reader, path, wanted) for path in paths]
 
 
@@ -201,10 +201,7 @@ def _round(
                 if package.handed_parameters(handed):
                     further.setdefault(f"{module_of(passed.path)}.{passed.function}", []).append((draft, handed))
                 for parts in handed.alternatives:
-                    if any(isinstance(part, str) and part.strip() for part in parts) and not all(
-                        isinstance(part, (str, Parameter)) and not (isinstance(part, str) and part.strip())
-                        for part in parts
-                    ):
+                    if any(isinstance(part, str) and part.strip() for part in parts):
                         variant = Variant(template_of(parts), passed.path, passed.function)
                         written.setdefault(draft, []).append(variant)
     return further

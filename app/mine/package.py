@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from app.mine import messages, options
@@ -58,6 +59,7 @@ class Package:
             self.declared.update(report.declared)
             for field, names in (*report.declared.items(), *report.options.items()):
                 self.options[field] = tuple(dict.fromkeys((*self.options.get(field, ()), *names)))
+        self._named = Counter(name.rpartition(".")[2] for name in self.functions)
         self.by_option = {name: field for field, names in self.options.items() for name in names}
         for field in self.declared:
             self.by_option.update((name, field) for name in self.options[field])
@@ -337,17 +339,7 @@ class Package:
 
     def _only(self, helper: str) -> bool:
         """Tell whether a method's name is not shared by another function of the package."""
-        return self.is_method(helper) and self._counts.get(helper.rpartition(".")[2], 0) == 1
-
-    @property
-    def _counts(self) -> dict[str, int]:
-        if not hasattr(self, "_count_cache"):
-            counts: dict[str, int] = {}
-            for name in self.functions:
-                last = name.rpartition(".")[2]
-                counts[last] = counts.get(last, 0) + 1
-            self._count_cache = counts
-        return self._count_cache
+        return self.is_method(helper) and self._named[helper.rpartition(".")[2]] == 1
 
 
 def _substituted(text: Text, bound: Bound, assigned: Bound | None = None) -> Text:

@@ -6,7 +6,7 @@ import ast
 import builtins
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from app.mine import messages, options
@@ -914,8 +914,3 @@ def _target_names(target: ast.expr) -> set[str]:
     if isinstance(target, (ast.Tuple, ast.List)):
         return set().union(*(_target_names(element) for element in target.elts))
     return _target_names(target.value) if isinstance(target, ast.Starred) else set()
-
-
-def names_in(mapping: Mapping[str, object]) -> frozenset[str]:
-    """Return the last components of dotted names."""
-    return frozenset(name.rpartition(".")[2] for name in mapping)

@@ -60,7 +60,7 @@ class Archive:
     @contextmanager
     def reader(self) -> Iterator[Reader]:
         """Open the archive for reading modules."""
-        with _opened(self.path) as reader:
+        with opened(self.path) as reader:
             yield reader
 
 
@@ -146,7 +146,11 @@ def _is_safe(name: str) -> bool:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[Reader]:
+def opened(path: Path) -> Iterator[Reader]:
+    """Open a wheel, a source distribution or a directory for reading.
+
+    Raises: BadInput: it is none of them, or damaged.
+    """
     try:
         if path.is_dir():
             yield _Directory(path)
@@ -173,7 +177,7 @@ def archive(path: Path) -> Archive:
         raise NotFound(f"there is no {path.name!r} to read")
     if path.is_file() and path.stat().st_size > MAX_ARCHIVE_BYTES:
         raise TooLarge(f"{path.name} is larger than {MAX_ARCHIVE_BYTES // 1024**3} GiB")
-    with _opened(path) as reader:
+    with opened(path) as reader:
         names = reader.names()
         modules = tuple(sorted({(n, s) for n, s in names if n.endswith(".py") and not _is_data(n)}))
         if sum(size for _, size in modules) > MAX_SOURCE_BYTES:
