@@ -299,7 +299,8 @@ class Start(Message):
     """The first line a parent reads: which engine, for which hardware, warmed by which requests.
 
     Shape: `release` is the folder of the unpacked wheel; `overlays` are folders of packages that this release
-    needs in other versions than the shared environment has, first wins.
+    needs in other versions than the shared environment has, first wins. `without` names stand-ins to leave out,
+    which only those that save time can be: comparisons ask for it.
     """
 
     version: str
@@ -308,6 +309,7 @@ class Start(Message):
     overlays: tuple[str, ...] = ()
     warmup: tuple[Request, ...] = ()
     max_children: int = 2
+    without: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,6 +44,7 @@ def serve(start: Start, source: int, sink: int) -> int:
     from app.check.worker.forks import Forks
 
     try:
+        standins.leave_out(start.without)
         engine = Engine(Path(start.release), tuple(Path(path) for path in start.overlays), start.hardware)
         begun = time.perf_counter()
         ended = warmup.warm(engine.check, start.warmup or warmup.requests(start.hardware))

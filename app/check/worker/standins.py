@@ -329,6 +329,15 @@ class UnlistedError(LookupError):
 
 _MISSING = object()
 _installed: dict[str, Any] = {}
+_left_out: set[str] = set()
+
+
+def leave_out(targets: Iterable[str]) -> None:
+    """Do without some stand-ins that only save time. Raises: UnlistedError: one of them is not of that kind."""
+    for target in targets:
+        if target not in REGISTRY or REGISTRY[target].kind != "cost":
+            raise UnlistedError(f"{target} is no stand-in that only saves time")
+        _left_out.add(target)
 
 
 def replace(owner: Any, name: str, value: Any, target: str) -> Any:
@@ -339,8 +348,9 @@ def replace(owner: Any, name: str, value: Any, target: str) -> Any:
     if target not in REGISTRY:
         raise UnlistedError(f"{target} is replaced without an entry in the registry")
     before = vars(owner).get(name, getattr(owner, name, _MISSING)) if hasattr(owner, "__dict__") else _MISSING
-    _installed.setdefault(target, before)
-    setattr(owner, name, value)
+    if target not in _left_out:
+        _installed.setdefault(target, before)
+        setattr(owner, name, value)
     return None if before is _MISSING else before
 
 

@@ -80,8 +80,12 @@ class Conversation:
 
 
 @contextmanager
-def started(engine: Engine, hardware: Hardware) -> Iterator[Conversation]:
+def started(
+    engine: Engine, hardware: Hardware, *, warmup: tuple[Request, ...] = (), without: tuple[str, ...] = ()
+) -> Iterator[Conversation]:
     """Start an engine's process for a block of tests."""
+    overlays = tuple(map(str, engine.overlays))
+    start = Start(engine.version, str(engine.release), hardware, overlays, warmup, without=without)
     with tempfile.TemporaryDirectory(prefix="errata-test-") as folder:
         command = [str(engine.python), "-P", "-W", "ignore", "-m", engine.module]
         process = subprocess.Popen(
@@ -94,9 +98,7 @@ def started(engine: Engine, hardware: Hardware) -> Iterator[Conversation]:
         )
         assert process.stdin is not None and process.stdout is not None
         try:
-            process.stdin.write(
-                dump(Start(engine.version, str(engine.release), hardware, tuple(map(str, engine.overlays))))
-            )
+            process.stdin.write(dump(start))
             process.stdin.flush()
             yield Conversation(process, hardware)
         finally:

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 import pytest
 
 from app.check.hardware import profiles
-from app.check.protocol import STAGES, Capacity, Outcome
+from app.check.protocol import STAGES, Capacity, Outcome, Request
 from app.check.worker import standins
+from bench.differential import essence
 from tests.check.worker.conversation import Conversation, installed, started
 
 pytestmark = pytest.mark.engine
@@ -184,3 +185,17 @@ def test_checks_of_one_command_agree(talk: Conversation) -> None:
     second = talk.check("--model-path gpt-oss" + UNIFIED)
 
     assert first.pools == second.pools and first.budget == second.budget
+
+
+def test_a_forked_check_and_a_fresh_process_agree(talk: Conversation) -> None:
+    """A sample; `bench/differential.py` compares as many as it is told to."""
+    engine = installed("0.5.18")
+    assert engine is not None
+    device = profiles().find("b200").device
+    saving = tuple(entry.target for entry in standins.REGISTRY.values() if entry.kind == "cost")
+    line = "--model-path deepseek-v3 --tp 8 --page-size 64"
+
+    with started(engine, device, warmup=(Request(("--no-such-flag",), device),), without=saving) as fresh:
+        alone = fresh.check(line)
+
+    assert essence(talk.check(line, hardware=device)) == essence(alone)

@@ -150,3 +150,16 @@ def test_free_memory_given_by_the_asker_wins_over_the_profile() -> None:
     machine.become(hardware, 1, Capacity(free_bytes=70))
 
     assert machine.free_bytes == 70
+
+
+def test_only_what_saves_time_can_be_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(standins, "_left_out", set())
+    thing = types.SimpleNamespace(add_cli_args=1)
+    target = "sglang.srt.server_args.ServerArgs.add_cli_args"
+
+    with pytest.raises(standins.UnlistedError):
+        standins.leave_out(["torch.cuda.init"])
+    standins.leave_out([target])
+    standins.replace(thing, "add_cli_args", 2, target)
+
+    assert thing.add_cli_args == 1
