@@ -8,7 +8,7 @@ from dataclasses import astuple
 from pathlib import Path
 from typing import Any
 
-from app.check.catalogue import TRIALS, Model, Trial, TrialOutcome
+from app.check.catalogue import TRIALS, Model, Trial, TrialOutcome, read_trials
 from app.check.service import CheckService, Question
 from app.errors import ErrataError
 
@@ -73,9 +73,11 @@ def _row(model: Model, version: str, machine: tuple[str, int], asked: str, body:
     return Trial(model.hub_id, version, *machine, asked, outcome, stage, reason)
 
 
-async def trials(service: CheckService, models: Iterable[Model], version: str) -> AsyncIterator[Trial]:
-    """Yield a trial a model, targets first."""
-    done: dict[str, Trial] = {}
+async def trials(
+    service: CheckService, models: Iterable[Model], version: str, known: Mapping[str, Trial]
+) -> AsyncIterator[Trial]:
+    """Yield a trial a model, targets first; `known` has earlier ones, for drafts whose target is not tried again."""
+    done = dict(known)
     for model in sorted(models, key=lambda m: (m.role == "draft", m.hub_id.lower())):
         row = await trial(service, model, version, done.get(model.draft_of))
         done[model.hub_id] = row
@@ -88,21 +90,17 @@ def write(path: Path, rows: Iterable[Trial]) -> None:
     path.write_text("\n".join([HEADER, *lines]) + "\n")
 
 
-def run(service: CheckService, folder: Path, version: str, names: tuple[str, ...] = ()) -> list[Trial]:
-    """Try the models (all, or those named), print each and write the table. Returns the rows of `version`."""
-    from app.check.catalogue import read_trials
+def run(service: CheckService, folder: Path, version: str, names: tuple[str, ...] = ()) -> None:
+    """Try the models (all, or those named and their drafts), print each and keep the table up to date."""
+    table = {(row.hub_id, row.engine): row for row in read_trials(folder / TRIALS)}
 
-    async def go() -> list[Trial]:
+    async def go() -> None:
         wanted = [m for m in service.catalogue if not names or m.hub_id in names or m.draft_of in names]
-        rows = []
-        async for row in trials(service, wanted, version):
+        known = {hub_id: row for (hub_id, engine), row in table.items() if engine == version}
+        async for row in trials(service, wanted, version, known):
             print(f"{row.outcome:8}{row.hub_id}  {row.hardware} x {row.gpus}  {row.stage} {row.reason}", flush=True)
-            rows.append(row)
+            table[row.hub_id, version] = row
+            write(folder / TRIALS, table.values())
         await service.pool.close()
-        return rows
 
-    rows = asyncio.run(go())
-    tried = {row.hub_id for row in rows}
-    kept = [row for row in read_trials(folder / TRIALS) if row.engine != version or row.hub_id not in tried]
-    write(folder / TRIALS, [*kept, *rows])
-    return rows
+    asyncio.run(go())
