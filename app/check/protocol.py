@@ -23,7 +23,7 @@ STAGES: tuple[StageName, ...] = typing.get_args(StageName)
 StageOutcome = Literal["pass", "fail", "unknown", "not reached"]
 Verdict = Literal["pass", "fail", "unknown"]
 Vendor = Literal["nvidia", "amd", "cpu"]
-Group = Literal["sm90", "sm80", "hip", "cpu"]
+Group = Literal["sm90", "sm80", "hip", "hip-gfx95", "cpu"]
 Reason = Literal["timeout", "memory", "died", "output", "protocol", "sandbox", "cancelled", "broken"]
 GROUPS: tuple[Group, ...] = typing.get_args(Group)
 
@@ -90,12 +90,12 @@ class Hardware(Message):
     def group(self) -> Group:
         """Return which preloaded process can stand for this device.
 
-        SGLang reads the vendor, and deep_gemm's SM90 flag, once at import, so a process fits one group.
+        SGLang reads the vendor, AMD's generation (its kind of FP8 with it) and deep_gemm's SM90 flag once, at import.
         """
         if self.vendor == "cpu":
             return "cpu"
         if self.vendor == "amd":
-            return "hip"
+            return "hip-gfx95" if self.arch.startswith("gfx95") else "hip"
         return "sm90" if self.capability >= (9, 0) else "sm80"
 
 

@@ -112,7 +112,8 @@ def test_a_tuple_of_fixed_length_keeps_it() -> None:
         (H100, "sm90"),
         (Hardware("b200", "nvidia", capability=(10, 0)), "sm90"),
         (Hardware("l4", "nvidia", capability=(8, 9)), "sm80"),
-        (Hardware("mi300x", "amd", capability=(9, 4)), "hip"),
+        (Hardware("mi300x", "amd", capability=(9, 4), arch="gfx942"), "hip"),
+        (Hardware("mi355x", "amd", capability=(9, 5), arch="gfx950:sramecc+"), "hip-gfx95"),
         (Hardware("cpu", "cpu"), "cpu"),
     ],
 )
