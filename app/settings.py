@@ -43,7 +43,7 @@ class Settings(BaseModel):
     check_waiting: int = Field(32, ge=0, le=10_000, description="Checks that may wait for a worker; more are refused.")
     check_engines: int = Field(3, ge=1, le=32, description="Engine processes kept, about 0.5 GB each.")
     check_timeout_s: float = Field(20, gt=0, le=600, description="Wall clock of one check, seconds.")
-    check_memory_mib: int = Field(4096, ge=1024, description="Address space of one check, MiB.")
+    check_memory_mib: int = Field(3072, ge=1024, description="Address space of one check, MiB.")
     check_hub: str = Field(
         "", description="Model hub whose config.json is fetched for models not in the catalogue; empty: none."
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import cast
 
@@ -50,7 +50,7 @@ class OneEngine:
 
 @dataclass
 class FailingPool(FakePool):
-    error: ErrataError = Unavailable("no")
+    error: ErrataError = field(default_factory=lambda: Unavailable("no"))
 
     async def check(self, *given: object, **named: object) -> Outcome | Lost:
         raise self.error
@@ -98,11 +98,11 @@ def test_the_names_of_the_interface_are_understood(asked: Client, pool: FakePool
     config = {"model_type": "qwen3", "architectures": ["Qwen3ForCausalLM"]}
 
     status, body = post(asked, {
-        "command": "sglang serve a/b", "engine": "0.5.18", "hardware": "h200", "gpus": 8, "model_config": config,
+        "command": "sglang serve a/b", "engine": "0.5.18", "hardware": "h200-141gb", "gpus": 8, "model_config": config,
         "draft_model_config": None, "fixes": True,
     })  # fmt: skip
 
-    assert (status, body["hardware"]["name"], body["hardware"]["gpus"]) == (200, "h200", 8)  # type: ignore[index]
+    assert (status, body["hardware"]["name"], body["hardware"]["gpus"]) == (200, "h200-141gb", 8)  # type: ignore[index]
     assert pool.asked[0].models[0].name == "a/b"
 
 
@@ -211,7 +211,7 @@ def test_another_place_has_no_record(changes: dict[str, object], store: Store) -
 
 def test_the_page_works_as_a_form(asked: Client) -> None:
     shown = asked.page("/check")
-    answer = asked.request("POST", "/check", data={"command": COMMAND, "gpus": "2", "hardware": "h200"})
+    answer = asked.request("POST", "/check", data={"command": COMMAND, "gpus": "2", "hardware": "h200-141gb"})
 
     assert 'action="/check" method="post"' in shown.text
     assert all(f"/check?example={example.name}" in shown.text for example in EXAMPLES)
@@ -219,7 +219,7 @@ def test_the_page_works_as_a_form(asked: Client) -> None:
     assert "SGLang 0.5.18 starts" in answer.text
     assert COMMAND in answer.text
     assert "Memory of one GPU" in answer.text
-    assert '<option value="h200" selected>' in answer.text
+    assert '<option value="h200-141gb" selected>' in answer.text
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda e: e.name)
