@@ -10,13 +10,9 @@ import pkgutil
 import sys
 from collections.abc import Sequence
 
-import click
 import typer
 
 from app.errors import ErrataError
-
-USAGE = 2
-BROKEN = 3
 
 
 def application() -> typer.Typer:
@@ -27,6 +23,7 @@ def application() -> typer.Typer:
         no_args_is_help=True,
         add_completion=False,
         pretty_exceptions_enable=False,
+        result_callback=_exit,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     for module in sorted(pkgutil.iter_modules(__path__), key=lambda module: module.name):
@@ -44,19 +41,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code; an error of ours is one line on standard error."""
     try:
-        result = application()(arguments, standalone_mode=False)
-    except click.exceptions.Exit as done:
-        return done.exit_code
-    except click.ClickException as error:
-        error.show()
-        return USAGE
-    except click.Abort:
-        return 130
+        application()(arguments)
+    except SystemExit as done:
+        return done.code if isinstance(done.code, int) else 0
     except ErrataError as error:
         print(f"errata: {error.detail}", file=sys.stderr)
         return error.exit_code
-    except BrokenPipeError:
-        # The reader of our output has gone (`errata search x | head`); Python would complain when it flushes.
-        sys.stderr.close()
-        return 0
-    return result if isinstance(result, int) else 0
+    return 0
+
+
+def _exit(code: object) -> None:
+    """Exit with what the command returned."""
+    raise typer.Exit(code if isinstance(code, int) else 0)

@@ -39,6 +39,13 @@ def keys(of: int, *, after: int = -1) -> Iterator[int]:
                 yield key
 
 
+def among(listed: Iterable[int], of: int) -> list[int]:
+    """Return the keys of a list that are in a set, in their order."""
+    data = of.to_bytes(of.bit_length() // 8 + 1, "little")
+    end = len(data) * 8
+    return [key for key in listed if key < end and data[key >> 3] >> (key & 7) & 1]
+
+
 def packed(of: int) -> bytes:
     """Return a set as bytes for the database."""
     return zlib.compress(of.to_bytes(of.bit_length() // 8 + 1, "little"), 6)

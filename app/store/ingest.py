@@ -16,7 +16,7 @@ from app.lineage.ledger import Ledger
 from app.mine.model import MinedRelease, Site
 from app.records.load import RecordError
 from app.records.model import CuratedRecord
-from app.store import build, facets, life, sqlite, stored
+from app.store import build, facets, life, search, sqlite, stored
 from app.store.document import Document
 from app.store.engine import Store
 from app.store.origin import Origin
@@ -220,13 +220,14 @@ class _Writer:
         versions = self.made.versions
         self._insert(
             "record",
-            "key id package_id kind exception title message parts status module function flags first last gone_since",
+            "key id package_id kind exception title message parts status module function flags first last gone_since "
+            "words",
             (
                 (
                     key, r.id, self.package_id, r.site.kind, r.site.exception, r.title, r.message.text,
                     orjson.dumps(r.message.parts).decode(), r.status, r.site.path, r.site.function,
                     orjson.dumps(r.flags).decode(), versions[min(r.sites)], versions[r.newest],
-                    versions[r.newest + 1] if r.newest + 1 < len(versions) else "",
+                    versions[r.newest + 1] if r.newest + 1 < len(versions) else "", _scored_words(r),
                 )
                 for key, r in self._keyed()
             ),
@@ -300,6 +301,17 @@ class _Writer:
             if start - end > count:
                 return int(end) + 1
         return int(edges[-1][1]) + 1
+
+
+def _scored_words(record: build.Record) -> str:
+    site = record.site
+    return search.scored_words(
+        flags=record.flags,
+        title=record.title,
+        message=record.message.text[:_INDEXED],
+        names=f"{site.exception} {site.function}",
+        module=site.path,
+    )
 
 
 class _Numbers:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 from itertools import islice
@@ -18,7 +18,7 @@ from sqlalchemy import Connection
 from app.errors import BadInput
 from app.store import facets, search, sqlite
 from app.store.reads import generation, summaries
-from app.store.search import Candidate, Query
+from app.store.search import Query
 from app.store.values import Filters, Page, Suggestion
 
 MAX_LIMIT = 200
@@ -39,20 +39,20 @@ def records(connection: Connection, filters: Filters, *, cursor: str = "", limit
     if not 1 <= limit <= MAX_LIMIT:
         raise BadInput(f"limit: {limit} is not in 1..{MAX_LIMIT}")
     query = Query.of(filters.q)
-    position = _position(cursor, searching=bool(query))
+    position = _position(cursor, searching=bool(filters.q.strip()))
     index = facets.index(connection, generation(connection))
     narrowing = _Narrowing(connection, index, filters)
-    hits, loose = _hits(connection, query) if query else (None, False)
-    if filters.q.strip() and not query:
-        hits = []
-    found = narrowing.all() if hits is None else narrowing.all() & facets.bits(hits)
-    counted = narrowing.facets(None if hits is None else facets.bits(hits))
-    if hits is None:
+    hits, loose = _hits(connection, query) if query else ([], False)
+    searching = bool(filters.q.strip())
+    hit_set = facets.bits(hits) if searching else None
+    found = narrowing.all() if hit_set is None else narrowing.all() & hit_set
+    counted = narrowing.facets(hit_set)
+    if not searching:
         keys = list(islice(facets.keys(found, after=position), limit + 1))
         following = _cursor("k", keys[limit - 1]) if len(keys) > limit else None
     else:
-        keys = _ranked(connection, query, hits if loose else list(facets.keys(found)), found)
-        keys = keys[position : position + limit + 1]
+        kept = facets.among(hits, found) if narrowing.sets else hits
+        keys = _ranked(connection, query, kept)[position : position + limit + 1]
         following = _cursor("o", position + limit) if len(keys) > limit else None
     items = summaries(connection, keys[:limit])
     marked = tuple(replace(item, hits=search.hits(query, item.message)) for item in items) if query else tuple(items)
@@ -77,24 +77,14 @@ def _hits(connection: Connection, query: Query) -> tuple[list[int], bool]:
     return sorted(kept, key=lambda key: (-weights[key], key)), True
 
 
-def _ranked(connection: Connection, query: Query, keys: Sequence[int], found: int) -> list[int]:
-    """Return the keys that are in `found`, the first of them by how well they fit."""
-    kept = [key for key in keys if found >> key & 1] if len(keys) != found.bit_count() else list(keys)
-    head = kept[:RANKED]
-    scored = {c.key: search.score(query, c) for c in _candidates(connection, head)}
-    return sorted(head, key=lambda key: -scored[key]) + kept[RANKED:]
-
-
-def _candidates(connection: Connection, keys: Sequence[int]) -> Iterator[Candidate]:
-    marks = ", ".join("?" * len(keys))
-    rows = sqlite.query_rows(
-        connection,
-        "SELECT key, title, message, flags, function, module, exception, status = 'reviewed' FROM record "
-        f"WHERE key IN ({marks})",
-        keys,
-    )
-    for key, title, message, flags, function, module, exception, reviewed in rows:
-        yield Candidate(key, title, message, orjson.loads(flags), function, module, exception, bool(reviewed))
+def _ranked(connection: Connection, query: Query, keys: Sequence[int]) -> list[int]:
+    """Return the keys, the first of them by how well they fit."""
+    head, tail = keys[:RANKED], keys[RANKED:]
+    marks = ", ".join("?" * len(head))
+    statement = f"SELECT key, words, status = 'reviewed' FROM record WHERE key IN ({marks})"
+    rows = sqlite.query_rows(connection, statement, head)
+    scored = {key: search.score(query, words, reviewed=bool(reviewed)) for key, words, reviewed in rows}
+    return [*sorted(head, key=lambda key: -scored[key]), *tail]
 
 
 class _Narrowing:
@@ -188,7 +178,7 @@ def suggestions(connection: Connection, text: str, *, limit: int = 8) -> tuple[S
     named = _named(connection, index, text.strip())
     room = max(limit - len(named), limit // 2)
     keys = sqlite.matching(connection, [" ".join(term) for term in query.terms], limit=RANKED)
-    best = _ranked(connection, query, keys, facets.bits(keys))[:room]
+    best = _ranked(connection, query, keys)[:room]
     found = [Suggestion("record", s.title, s.url, s.exception) for s in summaries(connection, best)]
     return (*named[: limit - len(found)], *found)
 

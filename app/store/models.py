@@ -72,7 +72,10 @@ class ReleaseRow(Base):
 
 
 class RecordRow(Base):
-    """What a list shows of a record. `key` is its place in the default order: a better record has a smaller one."""
+    """What a list shows of a record. `key` is its place in the default order: a better record has a smaller one.
+
+    Shape: `words` are what search scores it by, as `search.scored_words` writes them.
+    """
 
     __tablename__ = "record"
     __table_args__ = (Index(None, "module", "key"),)
@@ -92,6 +95,7 @@ class RecordRow(Base):
     first: Mapped[str] = mapped_column(String(100))
     last: Mapped[str] = mapped_column(String(100))
     gone_since: Mapped[str] = mapped_column(String(100))
+    words: Mapped[str] = mapped_column(Text, server_default="")
 
 
 class AliasRow(Base):

@@ -135,7 +135,7 @@ def matching(connection: Connection, terms: Sequence[str], *, limit: int) -> lis
 
     Shape: a term is any text; its words must follow one another and the last one may be a half word.
     """
-    expression = " AND ".join(f'"{term}" *' for term in map(_quotable, terms) if term.strip())
+    expression = " AND ".join(map(_phrase, filter(str.strip, map(_quotable, terms))))
     if not expression:
         return []
     statement = "SELECT rowid FROM search WHERE search MATCH ? ORDER BY rowid LIMIT ?"
@@ -162,6 +162,11 @@ def replace_many(connection: Connection, table: str, columns: Sequence[str], row
 def data_version(connection: Connection) -> int:
     """Return a number that changes when another connection has committed."""
     return int(_driver(connection).execute("PRAGMA data_version").fetchone()[0])
+
+
+def _phrase(term: str) -> str:
+    """Return a term of the index's query language; a last word of one letter is no half word, it would fit all."""
+    return f'"{term}"' if len(term.rsplit(maxsplit=1)[-1]) == 1 else f'"{term}" *'
 
 
 _NOT_WORD = re.compile(r'["\x00]')

@@ -43,9 +43,10 @@ def statements(connection: Connection) -> Iterator[list[str]]:
     seen: list[str] = []
     # What the search index asks of its own tables is traced as a comment.
     driver: Any = connection.connection.dbapi_connection
-    driver.set_trace_callback(lambda statement: statement.startswith("--") or seen.append(statement))
+    driver.set_trace_callback(seen.append)
     yield seen
     driver.set_trace_callback(None)
+    seen[:] = [statement for statement in seen if not statement.startswith("--")]
 
 
 NEWEST = "--unified-memory is not supported for …: the model has no recurrent layer"
