@@ -140,7 +140,7 @@ class _Decision:
     def _raise_package(self, block: Block) -> str:
         if not block.closed:
             return ""
-        return origin.package_of(block.frames[-1].path, self.index.roots, self.index.suffixes)
+        return origin.package_of(block.frames[-1].path, self.index.parts, self.index.suffixes)
 
     def _foreign(self, block: int) -> bool:
         """Return whether the frame that raised is visible and lies in other software."""
@@ -414,7 +414,7 @@ class _Decision:
         if block < 0:
             return False
         frames = self.blocks[block].frames[-3:]
-        return any(origin.package_of(f.path, self.index.roots, self.index.suffixes) in self.index.roots for f in frames)
+        return any(origin.package_of(f.path, self.index.parts, self.index.suffixes) in self.index.roots for f in frames)
 
     def _other_logger(self, logger: str) -> bool:
         """Return whether a log prefix names a file that no record is in."""

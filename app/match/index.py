@@ -72,7 +72,7 @@ class Grams:
         each = np.repeat(weights, sizes)
         self._totals = np.bincount(owners, weights=each, minlength=self.count).astype(np.float32)
         keep = _kept(owners, np.repeat(sizes, sizes), self.count)
-        kept_sizes = np.add.reduceat(keep, starts).astype(np.int64) if len(starts) else sizes
+        kept_sizes = np.add.reduceat(keep, starts).astype(np.int64) if len(starts) else np.zeros(0, dtype=np.int64)
         self._owners = owners[keep]
         self._starts = np.concatenate([[0], np.cumsum(kept_sizes)]).astype(np.int64)
         self._weights = weights
@@ -222,6 +222,7 @@ class Index:
                 self.exact[t.literals[0]].append(n)
             for owner in t.owners:
                 self.bare_texts[owner].append(n)
+        self.parts = frozenset(_part(path) for path in paths)
         parts_of = Counter(_part(s.seen[-1].path) for s in self.signatures if s.seen)
         most = max(parts_of.values(), default=1)
         self._shares = {part: count / most for part, count in parts_of.items()}
@@ -247,7 +248,7 @@ def _shapes(signatures: Iterable[Signature]) -> dict[str, str]:
             texts.add(seen.statement)
             texts.add(seen.condition)
     plain = [text for text in texts if "\x02" not in text and "\\" not in text]
-    shapes = dict(zip(plain, normal("\x02".join(plain)).split("\x02"), strict=True))
+    shapes = dict(zip(plain, normal("\x02".join(plain)).split("\x02"), strict=True)) if plain else {}
     return shapes | {text: normal(text) for text in texts if text not in shapes}
 
 

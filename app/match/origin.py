@@ -108,11 +108,11 @@ def software(name: str) -> str:
     return _KNOWN.get(name, name)
 
 
-def package_of(path: str, roots: Collection[str], suffixes: Collection[str]) -> str:
+def package_of(path: str, parts: Collection[str], suffixes: Collection[str]) -> str:
     """Return the package that a frame's file belongs to, "" where the path does not tell.
 
-    A directory that happens to be called like a root proves nothing: what is installed decides, then the last two
-    components of the path against those of known files (`suffixes`).
+    Shape: `parts` are a known package and what is in it ("sglang/srt"), `suffixes` the last two components of known
+    files. A directory that only happens to be called like a package proves nothing: what is installed decides first.
     """
     path = path.replace("\\", "/")
     if installed := _INSTALLED.findall(path):
@@ -122,15 +122,18 @@ def package_of(path: str, roots: Collection[str], suffixes: Collection[str]) -> 
     pieces = path.split("/")
     if len(pieces) < 2:
         return ""
+    for one, other in zip(pieces[-2::-1], pieces[:0:-1], strict=True):
+        if f"{one}/{other}" in parts:
+            return one
+    known = next((piece for piece in pieces[:-1] if piece in _KNOWN), "")
+    if known:
+        return known
+    roots = {part.partition("/")[0] for part in parts}
     if "/".join(pieces[-2:]) in suffixes:
-        known = next((p for p in reversed(pieces[:-1]) if p in roots or p in _KNOWN), "")
-        return known or next(iter(roots), "")
-    for piece in reversed(pieces[:-1]):
-        if piece in _KNOWN:
-            return piece
-    if any(p in roots for p in pieces[:-1]):
-        return ""  # a file that no known release has, or somebody else's under a directory of that name
-    return "" if "..." in path or "…" in path else pieces[-2]
+        return min(roots, default="")
+    # A file that no known release has, or somebody else's under a directory of that name.
+    unknown = any(piece in roots for piece in pieces[:-1]) or "..." in path or "…" in path
+    return "" if unknown else pieces[-2]
 
 
 def looks_like(blocks: tuple[Block, ...], text: str, packages: list[str], product: str) -> str:

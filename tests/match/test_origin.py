@@ -6,7 +6,7 @@ import pytest
 
 from app.match.origin import PYTHON, package_of
 
-ROOTS = frozenset({"sglang"})
+PARTS = frozenset({"sglang/srt", "sglang/lang"})
 SUFFIXES = frozenset({"layers/ring.py", "openai/serving_chat.py"})
 
 
@@ -17,6 +17,10 @@ SUFFIXES = frozenset({"layers/ring.py", "openai/serving_chat.py"})
         ("/sgl-workspace/sglang/python/sglang/srt/layers/ring.py", "sglang"),
         ("~/sglang/python/sglang/srt/layers/ring.py", "sglang"),
         ("srt/layers/ring.py", "sglang"),
+        ("/home/me/ray/sglang/python/sglang/srt/new.py", "sglang"),
+        ("/srv/sglang/src/vllm/vllm/entrypoints/openai/serving_chat.py", "vllm"),
+        ("/home/me/sglang/build.py", ""),
+        (".../layers/unknown.py", ""),
         ("ring.py", ""),
         ("sglang/lib/python3.12/site-packages/flashinfer/ring.py", "flashinfer"),
         ("/home/me/sglang/.venv/lib/python3.12/site-packages/torch/_ops.py", "torch"),
@@ -28,4 +32,4 @@ SUFFIXES = frozenset({"layers/ring.py", "openai/serving_chat.py"})
     ],
 )
 def test_package_of(path: str, package: str) -> None:
-    assert package_of(path, ROOTS, SUFFIXES) == package
+    assert package_of(path, PARTS, SUFFIXES) == package
