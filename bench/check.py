@@ -2,8 +2,8 @@
 
     python -m bench.check [--engine 0.5.18] [--models 60] [--seconds 10]
 
-One run prints: time until an engine is ready, p50 and p95 of a check over the catalogue, checks a second with all workers,
-the time of a check beside a hostile neighbour against beside an ordinary one, and what a fresh process would take.
+One run prints: time until an engine is ready, p50 and p95 of a check over the catalogue, checks a second with all
+workers, the time of a check beside a hostile neighbour against an ordinary one, and what a fresh process would take.
 Goals: docs/check.md, "Speed". Run it on an otherwise idle machine; the load at start and end is printed.
 """
 
