@@ -47,7 +47,9 @@ ENVIRONMENT = {
     "HF_HUB_OFFLINE": "1",
     "TRANSFORMERS_OFFLINE": "1",
     "HF_HUB_DISABLE_TELEMETRY": "1",
-    "HF_HOME": ".hf",  # relative: the folder of each check
+    "HOME": ".",  # relative: the folder of each check
+    "HF_HOME": ".hf",
+    "TORCHINDUCTOR_CACHE_DIR": ".torch",  # `torch.compile` makes it even where nothing is compiled
     "HF_MODULES_CACHE": ".hf/modules",
     "SGLANG_HOST_IP": "127.0.0.1",  # else it opens sockets to find one
     "TOKENIZERS_PARALLELISM": "false",
