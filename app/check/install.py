@@ -48,7 +48,7 @@ class Recipe:
     """What one engine is made of.
 
     Shape: `base` and `overlays` name lock files beside the recipe; `torch` is the version of torch that all
-           engines of one base share.
+           engines of one base share. A `served` one is installed when none is named.
     """
 
     package: str
@@ -56,6 +56,7 @@ class Recipe:
     torch: str
     base: Path
     overlays: tuple[Path, ...] = ()
+    served: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +80,7 @@ def _order(version: str) -> tuple[int, ...]:
 def _recipe(path: Path) -> Recipe:
     try:
         value = tomllib.loads(path.read_text(encoding="utf-8"))
-        unknown = set(value) - {"package", "version", "torch", "base", "overlays"}
+        unknown = set(value) - {"package", "version", "torch", "base", "overlays", "served"}
         overlays = value.get("overlays", [])
         texts = [value["package"], value["version"], value["torch"], value["base"], *overlays]
     except (OSError, ValueError, KeyError, TypeError) as error:
@@ -89,7 +90,8 @@ def _recipe(path: Path) -> Recipe:
     locks = [path.parent / name for name in (value["base"], *overlays)]
     if missing := [lock.name for lock in locks if not lock.is_file()]:
         raise Broken(f"{path.name} names a lock file that is not there: {missing[0]}")
-    return Recipe(value["package"], value["version"], value["torch"], locks[0], tuple(locks[1:]))
+    served = value.get("served", False) is True
+    return Recipe(value["package"], value["version"], value["torch"], locks[0], tuple(locks[1:]), served)
 
 
 class Engines:

@@ -56,14 +56,18 @@ def _state(tested: bool | None) -> str:
 
 
 def install(
-    versions: Annotated[list[str], typer.Argument(help="Releases, such as 0.5.18; `all` for every one.")],
+    versions: Annotated[
+        list[str] | None, typer.Argument(help="Releases, such as 0.5.18; `all` for every one; none: those served.")
+    ] = None,
     again: Annotated[bool, typer.Option("--again", help="Run the self-test even if the engine is ready.")] = False,
 ) -> int:
     """Install engines: the shared environment, the release's wheel, a self-test. A second run does nothing."""
     from app.check.install import recipes
     from app.cli.progress import reporting
 
-    wanted = list(recipes()) if versions == ["all"] else versions
+    known = recipes()
+    served = [version for version, recipe in known.items() if recipe.served]
+    wanted = list(known) if versions == ["all"] else versions or served
     with reporting() as report:
         made = installer(options.settings(), report)
         for version in wanted:
