@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from keyword import iskeyword
+from typing import NamedTuple
 
 from pygments.lexer import Lexer
 from pygments.lexers import BashLexer
@@ -26,9 +27,8 @@ KINDS: tuple[tuple[TokenType, str], ...] = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
-    """A run of characters of one kind; `kind` is a CSS class, "" for plain."""
+class Run(NamedTuple):
+    """A run of characters of one kind; `kind` is a CSS class, "" for plain. A page has hundreds: a tuple is cheap."""
 
     text: str
     kind: str = ""
@@ -135,20 +135,24 @@ def _kind(token: TokenType) -> str:
 
 def _lines(text: str, lexer: Lexer) -> tuple[tuple[Run, ...], ...]:
     """Return one tuple of runs a line; neighbours of one kind are joined."""
-    lines: list[list[Run]] = [[]]
+    line: list[Run] = []
+    lines = [line]
     for token, value in lexer.get_tokens(text.removesuffix("\n")):
         kind = _kind(token)
-        for index, piece in enumerate(value.split("\n")):
-            if index:
-                lines.append([])
-            if piece:
-                _append(lines[-1], Run(piece, kind))
-    return tuple(tuple(line) for line in lines)
+        first, *others = value.split("\n") if "\n" in value else (value,)
+        _append(line, first, kind)
+        for piece in others:
+            line = []
+            lines.append(line)
+            _append(line, piece, kind)
+    return tuple(map(tuple, lines))
 
 
-def _append(line: list[Run], run: Run) -> None:
+def _append(line: list[Run], text: str, kind: str) -> None:
+    if not text:
+        return
     # White space has no colour of its own: joining it makes pages a third smaller.
-    if line and (line[-1].kind == run.kind or run.text.isspace()):
-        line[-1] = Run(line[-1].text + run.text, line[-1].kind)
+    if line and (line[-1].kind == kind or text.isspace()):
+        line[-1] = Run(line[-1].text + text, line[-1].kind)
     else:
-        line.append(run)
+        line.append(Run(text, kind))
