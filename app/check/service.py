@@ -341,7 +341,15 @@ class CheckService:
                 {
                     "id": m.hub_id, "role": m.role, "architecture": m.architecture, "model_type": m.model_type,
                     "source": m.source, "also": [a.hub_id for a in m.same_as], "incomplete": list(m.incomplete),
-                    "draft_of": m.draft_of or None, "stand_in": m.stand_in, "notes": list(m.notes),
+                    "draft_of": m.draft_of or None, "algorithm": m.algorithm or None, "stand_in": m.stand_in,
+                    "notes": list(m.notes), "provenance": m.provenance,
+                    "trials": [
+                        {
+                            "engine": t.engine, "hardware": t.hardware, "gpus": t.gpus, "command": t.arguments,
+                            "outcome": t.outcome, "stage": t.stage or None, "reason": t.reason or None,
+                        }
+                        for t in m.trials
+                    ],
                 }
                 for m in self.catalogue
             ]
