@@ -207,7 +207,7 @@ _STAND_INS: list[StandIn] = [
     *_table(
         "observer",
         "sglang.srt.managers.scheduler.Scheduler.",
-        "init_tp_model_worker maybe_init_draft_worker init_memory_pools init_all_attention_backends init_model_worker",
+        "init_tp_model_worker maybe_init_draft_worker init_memory_pools init_all_attention_backends",
         "Calls the real one and notes which stage has begun.",
     ),
     StandIn("os.environ", "observer", "Notes which variables are read while SGLang is imported, then is itself again."),
