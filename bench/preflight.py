@@ -61,7 +61,14 @@ async def compare(checks: CheckService, case: Case, engine: str) -> Row:
     gpus = _gpus(case)
     try:
         body: Mapping[str, Any] = await checks.check(
-            Question(case.text("command"), engine=version, hardware=hardware, gpus=gpus, fixes=False)
+            Question(
+                case.text("command"),
+                engine=version,
+                hardware=hardware,
+                gpus=gpus,
+                fixes=False,
+                packages=cases.packages(case.text("command")),
+            )
         )
     except ErrataError as error:
         body = {"verdict": "unknown", "reason": f"{type(error).__name__}: {error.detail}"}
