@@ -85,11 +85,12 @@ def test_the_form_shows_the_record_with_the_values_filled_in(client: Client, ids
     assert "<textarea" in client.get("/identify").text
 
 
-def test_what_was_pasted_is_escaped_and_not_logged(client: Client, log: list[bytes]) -> None:
+def test_what_was_pasted_is_escaped_and_not_logged(front: Client, parts: Parts, log: list[bytes]) -> None:
     text = f"ValueError: {HOSTILE}\n{ERROR} <i>secret-word</i>"
 
-    page = client.request("POST", "/identify", data={"text": text})
-    asked(client, text)
+    page = front.request("POST", "/identify", data={"text": text})
+    asked(front, text)
+    parts.telemetry.access.flush()
 
     assert "<script>alert" not in page.text and "<i>secret" not in page.text
     assert log and b"secret-word" not in b"".join(log)
