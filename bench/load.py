@@ -14,6 +14,7 @@ import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import ceil
 from pathlib import Path
 
 _SCRIPT = """
@@ -56,7 +57,7 @@ def load(base: str, paths: Sequence[str], *, connections: int, seconds: float, c
         if shutil.which("wrk"):
             script = Path(folder) / "ask.lua"
             script.write_text(_SCRIPT % listed)
-            command = ["wrk", "-t1", f"-c{connections}", f"-d{seconds:g}s", "-s", str(script), base]
+            command = ["wrk", "-t1", f"-c{connections}", f"-d{ceil(seconds)}s", "-s", str(script), base]
         else:
             command = [sys.executable, "-m", "bench.load", base, str(listed), str(connections), str(seconds)]
         if core is not None and shutil.which("taskset"):
