@@ -424,6 +424,7 @@ class Engine:
 
         logging.setLogRecordFactory(record)
         logging.disable(logging.INFO)
+        replace(logging, "basicConfig", lambda **options: None, "logging.basicConfig")
 
     def _running(self) -> Run:
         if self.run is None:
@@ -512,7 +513,8 @@ class Engine:
                 verdict, described = "pass", None
                 assumptions.append(f"The {run.clock.current} could not be built here ({basis}).")
                 basis = "SGLang's own start-up ran to the end of the attention backends"
-        needed = _gpus_needed(run.arguments) if run.arguments is not None else 0
+        values = _values(run)
+        needed = _gpus_needed(values)
         if verdict == "pass" and needed > run.request.gpus:
             verdict, basis = "unknown", f"the command needs {needed} GPUs on a node, the machine has {run.request.gpus}"
         pools = self._pools(run)
@@ -534,7 +536,7 @@ class Engine:
             assumptions=tuple(assumptions),
             stand_in_failure=stand_in,
             uncalibrated=tuple(sorted({name for _, counted in run.loaded for name in counted.kept})),
-            pipeline_ranks=_whole(getattr(run.arguments, "pp_size", 1)) or 1,
+            pipeline_ranks=_whole(values.get("pp_size")) or 1,
             gpus_needed=needed,
         )
 
@@ -600,14 +602,16 @@ def _whole(value: Any) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
-def _gpus_needed(arguments: Any) -> int:
-    """Return how many GPUs of one node the ranks of a command take."""
+def _gpus_needed(values: dict[str, Any]) -> int:
+    """Return how many GPUs of one node the ranks of a command take; 0 if that was not decided."""
 
     def size(name: str) -> int:
-        return max(_whole(getattr(arguments, name, 1)) or 1, 1)
+        return max(_whole(values.get(name)) or 1, 1)
 
+    if not values:
+        return 0
     world = size("tp_size") * size("pp_size")
-    if not getattr(arguments, "enable_dp_attention", False):
+    if not values.get("enable_dp_attention"):
         world *= size("dp_size")
     return -(-world // size("nnodes"))
 
@@ -635,15 +639,25 @@ def _setting(run: Run, name: str) -> Any:
     return getattr(run.arguments, name, None)
 
 
+def _values(run: Run) -> dict[str, Any]:
+    """Return all arguments as SGLang resolved them, wherever this release keeps what it decided."""
+    arguments = run.arguments
+    if arguments is None:
+        return {}
+    values = {name: getattr(arguments, name) for name in run.namespace if hasattr(arguments, name)}
+    for _, declared in getattr(arguments, "_resolved_overrides", None) or ():
+        values.update({name: value for name, value in declared.items() if name in values})
+    with contextlib.suppress(Exception):  # a resolution that failed half-way has no whole answer
+        values.update({name: value for name, value in arguments.resolved_dict().items() if name in values})
+    return values
+
+
 def _resolved(run: Run) -> tuple[dict[str, Json], dict[str, Json]]:
     """Return the arguments that SGLang changed or chose, and what they were before."""
-    if run.arguments is None:
-        return {}, {}
     current: dict[str, Json] = {}
     asked: dict[str, Json] = {}
-    for name in [field.name for field in dataclasses.fields(run.arguments) if field.name in run.namespace]:
-        before = run.namespace[name]
-        after = getattr(run.arguments, name, None)
-        if (before is None or before != after) and after is not None and _plain(before) != _plain(after):
-            current[name], asked[name] = _plain(after), _plain(before)
+    for name, value in _values(run).items():
+        before, after = _plain(run.namespace[name]), _plain(value)
+        if after is not None and before != after:
+            current[name], asked[name] = after, before
     return current, asked

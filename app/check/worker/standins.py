@@ -196,6 +196,11 @@ _STAND_INS: list[StandIn] = [
         "cost",
         "SGLang's own parser, built by its own function once before the fork and handed to every check.",
     ),
+    StandIn(
+        "logging.basicConfig",
+        "cost",
+        "Would clear the level caches of thousands of loggers; a check prints nothing, and warnings are collected.",
+    ),
     # Only look on.
     *_table(
         "observer",
