@@ -47,9 +47,7 @@ ENVIRONMENT = {
     "HF_HUB_OFFLINE": "1",
     "TRANSFORMERS_OFFLINE": "1",
     "HF_HUB_DISABLE_TELEMETRY": "1",
-    "HOME": ".",  # relative: the folder of each check
-    "HF_HOME": ".hf",
-    "TORCHINDUCTOR_CACHE_DIR": ".torch",  # `torch.compile` makes it even where nothing is compiled
+    "HF_HOME": ".hf",  # relative: the folder of each check
     "HF_MODULES_CACHE": ".hf/modules",
     "SGLANG_HOST_IP": "127.0.0.1",  # else it opens sockets to find one
     "TOKENIZERS_PARALLELISM": "false",
@@ -467,6 +465,8 @@ class Engine:
         self.machine.become(request.hardware, request.gpus, request.capacity)
         if request.packages:
             self.finder.change(request.packages)
+        folder = os.getcwd()  # `torch.compile` makes its cache even where nothing is compiled
+        os.environ.update(HOME=folder, TORCHINDUCTOR_CACHE_DIR=f"{folder}/.torch")
         os.environ.update(request.environment)
         random.seed(request.seed)
         present = set(self.finder.versions)
