@@ -316,8 +316,11 @@ class Visitor:
                     self.report.declared[found[0]] = found[1]
                     self.configures = True
         self._block(node.body)
+        fields = _instance_fields(node)
         self.class_.attributes = {
-            name: value for name, value in self.env.items() if isinstance(value, Text) and value.known
+            name: value
+            for name, value in self.env.items()
+            if isinstance(value, Text) and value.known and name not in fields
         }
         self.report.classes[qualified] = self.class_
         self.scope.pop()
@@ -884,6 +887,13 @@ def _parameters(arguments: ast.arguments) -> tuple[str, ...]:
 def _may_be_none(annotation: ast.expr) -> bool:
     text = source_of(annotation)
     return "None" in text or "Optional" in text
+
+
+def _instance_fields(node: ast.ClassDef) -> set[str]:
+    """Return the names a class body annotates as fields of its instances: their values are defaults, not constants."""
+    annotated = (statement for statement in node.body if isinstance(statement, ast.AnnAssign))
+    shared = re.compile(r"(?:typing\.)?(?:ClassVar|Final)\b")
+    return set().union(*(_target_names(s.target) for s in annotated if not shared.match(source_of(s.annotation))))
 
 
 def _assigned(body: Iterable[ast.stmt]) -> set[str]:

@@ -331,3 +331,19 @@ def test_finds_the_same_with_any_number_of_workers(tmp_path: Path) -> None:
 
     assert one == two
     assert len(one.sites) == 5
+
+
+def test_keeps_the_hole_of_a_field_that_has_a_default(tmp_path: Path) -> None:
+    release = mined(
+        tmp_path,
+        a="""
+        class Args:
+            policy: str = "fcfs"
+            known: ClassVar[str] = "fcfs or lof"
+
+            def check(self):
+                raise ValueError(f"{self.policy} is not {self.known}")
+        """,
+    )
+
+    assert only(release).template.text == "{self.policy} is not fcfs or lof"
