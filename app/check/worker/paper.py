@@ -54,6 +54,10 @@ def _zeros(shape: torch.Tensor) -> torch.Tensor:
     return torch.zeros(shape.shape, dtype=shape.dtype)
 
 
+def _on_host(device: Any) -> bool:
+    return device is None or getattr(device, "type", device) == "cpu"
+
+
 def _elements(args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
     """Return how many elements a factory function was asked for (0 if that cannot be seen)."""
     size = kwargs.get("size", args[0] if args and isinstance(args[0], (tuple, list)) else args)
@@ -91,7 +95,7 @@ class OnPaper(TorchFunctionMode):
             if kwargs.get("pin_memory"):
                 kwargs["pin_memory"] = False
         if func in _FACTORIES:
-            if not kwargs.get("device") and _elements(args, kwargs) > HOST_LIMIT:
+            if _on_host(kwargs.get("device")) and _elements(args, kwargs) > HOST_LIMIT:
                 kwargs["device"] = "meta"
         elif func is torch.Tensor.to:
             return self._to(func, args, kwargs)
