@@ -93,7 +93,6 @@ async def compare(checks: CheckService, case: Case, engine: str) -> list[Row]:
     command = launch(case)
     question = Question(
         command, engine=version, hardware=hardware or ANY, gpus=case.fields["gpus"], fixes=False,
-        packages=cases.packages(command),
     )  # fmt: skip
     try:
         prepared = await checks.prepare(question)

@@ -84,8 +84,3 @@ def is_old(version: str, log: str = "") -> bool:
     """Say whether a case is from more than four months before the oldest release that can be run."""
     when = date(version) or date(log)
     return bool(when) and when < "2026-04"
-
-
-def packages(command: str) -> dict[str, str]:
-    """Return the optional packages that whoever ran a command must have had."""
-    return {"sgl-deep-ep": "1.0"} if "deepep" in command else {}

@@ -67,7 +67,6 @@ async def compare(checks: CheckService, case: Case, engine: str) -> Row:
                 hardware=hardware,
                 gpus=gpus,
                 fixes=False,
-                packages=cases.packages(case.text("command")),
             )
         )
     except ErrataError as error:
