@@ -66,10 +66,14 @@ def made(store: Store, pool: FakePool) -> Checks:
     return with_pool(store, pool)
 
 
-def with_pool(store: Store, pool: FakePool) -> Checks:
+def with_pool(store: Store, pool: FakePool, *, linked: bool = True) -> Checks:
     checks = Checks(store, OneEngine(), warm=False)
     checks._service = CheckService(
-        cast("SandboxPool", pool), OneEngine(), catalogue(), hardware.profiles(), link=linker(store)
+        cast("SandboxPool", pool),
+        OneEngine(),
+        catalogue(),
+        hardware.profiles(),
+        link=linker(store) if linked else None,
     )
     return checks
 
