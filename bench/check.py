@@ -1,6 +1,6 @@
 """How fast checks are, and whether a hostile one slows the others.
 
-    python -m bench.check [--engine 0.5.18] [--models 60] [--seconds 10]
+    python -m bench.check [--engine 0.5.18] [--models 60] [--seconds 10] [--rounds 30]
 
 One run prints: time until an engine is ready, p50 and p95 of a check over the catalogue, checks a second with all
 workers, the time of a check beside a hostile neighbour against an ordinary one, and what a fresh process would take.
@@ -37,7 +37,6 @@ HOSTILE = {
     "10^8 layers": ORDINARY + """ --json-model-override-args '{"num_hidden_layers": 100000000}'""",
     "host cache of 10^9 GB": ORDINARY + " --enable-hierarchical-cache --hicache-size 1000000000",
 }
-ROUNDS = 30
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -46,11 +45,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--engine", default="")
     parser.add_argument("--models", type=int, default=0, help="how many of the catalogue; 0: all")
     parser.add_argument("--seconds", type=float, default=10.0, help="length of the throughput run")
+    parser.add_argument("--rounds", type=int, default=30, help="checks beside each neighbour")
     options = parser.parse_args(arguments)
-    return asyncio.run(_measured(options.engine, options.models, options.seconds))
+    return asyncio.run(_measured(options.engine, options.models, options.seconds, options.rounds))
 
 
-async def _measured(version: str, models: int, seconds: float) -> int:
+async def _measured(version: str, models: int, seconds: float, rounds: int) -> int:
     chosen = Settings.from_environment()
     engines = Engines(chosen.cache_dir / "engines", version or chosen.check_engine)
     if not engines.installed():
@@ -64,8 +64,8 @@ async def _measured(version: str, models: int, seconds: float) -> int:
         await _ready(service, rows)
         await _catalogue(service, rows, models)
         await _throughput(service, rows, seconds)
-        await _neighbours(service, rows)
-        await _spinner(service, rows)
+        await _neighbours(service, rows, rounds)
+        await _spinner(service, rows, rounds)
     finally:
         await service.pool.close()
     print(f"load at the end {os.getloadavg()[0]:.1f}")
@@ -160,7 +160,7 @@ async def _throughput(service: CheckService, rows: Table, seconds: float) -> Non
     rows.row(f"checks a second, {service.pool.bounds.workers} workers", f"{rate:.1f} /s", ">= 15 /s", rate >= 15)
 
 
-async def _beside(run: Callable[[], Awaitable[object]], service: CheckService) -> float:
+async def _beside(run: Callable[[], Awaitable[object]], service: CheckService, rounds: int) -> float:
     """Return the median time of an ordinary check while `run` is repeated in the other worker."""
     stop = False
 
@@ -170,24 +170,24 @@ async def _beside(run: Callable[[], Awaitable[object]], service: CheckService) -
 
     task = asyncio.create_task(neighbour())
     await asyncio.sleep(0.3)
-    median, _ = await _median(service, ORDINARY, ROUNDS)
+    median, _ = await _median(service, ORDINARY, rounds)
     stop = True
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
     return median
 
 
-async def _neighbours(service: CheckService, rows: Table) -> None:
-    alone, _ = await _median(service, ORDINARY, ROUNDS)
-    ordinary = await _beside(lambda: timed(service, ORDINARY), service)
+async def _neighbours(service: CheckService, rows: Table, rounds: int) -> None:
+    alone, _ = await _median(service, ORDINARY, rounds)
+    ordinary = await _beside(lambda: timed(service, ORDINARY), service, rounds)
     rows.row("an ordinary check, alone", f"{alone:.0f} ms")
     rows.row("beside an ordinary one", f"{ordinary:.0f} ms")
     for name, command in HOSTILE.items():
-        beside = await _beside(lambda command=command: timed(service, command), service)  # type: ignore[misc]
+        beside = await _beside(lambda command=command: timed(service, command), service, rounds)  # type: ignore[misc]
         _slowed(rows, name, beside, ordinary)
 
 
-async def _spinner(service: CheckService, rows: Table) -> None:
+async def _spinner(service: CheckService, rows: Table, rounds: int) -> None:
     """The worst neighbour: code that spins in 32 threads, as the attack suite has it."""
     engine = Engine(
         "hostile", Path(sys.executable), Path("/usr/lib"), read=(Path("tests/attack").resolve(),),
@@ -201,8 +201,8 @@ async def _spinner(service: CheckService, rows: Table) -> None:
         except ErrataError:
             return
 
-    ordinary = await _beside(lambda: timed(service, ORDINARY), service)
-    _slowed(rows, "code that spins in 32 threads", await _beside(spin, service), ordinary)
+    ordinary = await _beside(lambda: timed(service, ORDINARY), service, rounds)
+    _slowed(rows, "code that spins in 32 threads", await _beside(spin, service, rounds), ordinary)
 
 
 def _slowed(rows: Table, name: str, beside: float, ordinary: float) -> None:
