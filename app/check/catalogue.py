@@ -34,8 +34,8 @@ _HUB_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,95}/[A-Za-z0-9][A-Za-z0-9._-]
 _CACHE_FOLDER = re.compile(r"models--([A-Za-z0-9._-]+?)--([A-Za-z0-9._-]+)")
 _RANGES = re.compile(r"\[([0-9,-]+)\]")
 _FIELDS = {
-    "hub_id", "role", "source", "provenance", "draft_of", "algorithm", "same_as", "incomplete", "notes", "stand_in", "config",
-    "hf_quant_config",
+    "hub_id", "role", "source", "provenance", "draft_of", "algorithm", "same_as", "incomplete", "notes", "stand_in",
+    "config", "hf_quant_config",
 }  # fmt: skip
 
 
@@ -66,9 +66,10 @@ class Model:
     """A published configuration.
 
     Shape: `config` and `hf_quant_config` are folded as the file has them; `files` gives the text a model
-    folder would hold. A draft says whose it is and for which `--speculative-algorithm`. `stand_in` says that the hub repository ships its own configuration class, in whose
-    place a generic one is used. `asked` is the name that was looked up; `assumption` is a sentence for the
-    reader when that name was not a hub id of the catalogue, else "".
+    folder would hold. A draft says whose it is and for which `--speculative-algorithm`. `stand_in` says that
+    the hub repository ships its own configuration class, in whose place a generic one is used. `asked` is the
+    name that was looked up; `assumption` is a sentence for the reader when that name was not a hub id of the
+    catalogue, else "".
     """
 
     hub_id: str
