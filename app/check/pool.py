@@ -165,6 +165,8 @@ class Parent:
 
     async def run(self, job: Job, on_stage: OnStage | None) -> Outcome | Lost:
         """Send `job` and wait for its answer, some time longer than its own limit."""
+        if self.state != "ready":
+            return Lost("died", self.detail)
         answer: asyncio.Future[Outcome | Lost] = asyncio.get_running_loop().create_future()
         self.jobs[job.id] = _Running(answer, on_stage)
         self.used = time.monotonic()
@@ -304,6 +306,10 @@ class SandboxPool:
             try:
                 async with self._slot(on_state) as slot:
                     leave_queue()
+                    if parent.state != "ready":  # it died while this check waited
+                        parent.promised -= 1
+                        parent = await self.parent(engine, request.hardware, on_state)
+                        parent.promised += 1
                     result = await self._run(parent, request, slot, on_stage)
             finally:
                 parent.promised -= 1
@@ -365,7 +371,9 @@ class SandboxPool:
 
     async def _make_room(self) -> None:
         """Stop the parents longest unused until one more fits."""
-        idle = sorted((p for p in self._parents.values() if not p.promised), key=lambda p: p.used)
+        idle = sorted(
+            (p for p in self._parents.values() if not p.promised and p.state != "starting"), key=lambda p: p.used
+        )
         while len(self._parents) >= self.bounds.engines:
             if not idle:
                 raise TooMany("Every engine process is busy; try again in a few seconds.", retry_after_s=5)

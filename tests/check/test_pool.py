@@ -27,12 +27,17 @@ def with_pool(body: Body, bounds: Bounds = BOUNDS) -> Path:
     async def run() -> Path:
         pool = SandboxPool(bounds)
         try:
-            await asyncio.wait_for(body(pool), 30)
+            await asyncio.wait_for(body(pool), 300)
         finally:
             await pool.close()
         return pool.folder
 
     return asyncio.run(run())
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    while not condition():
+        await asyncio.sleep(0.01)
 
 
 def ask(*arguments: str, hardware: Hardware = HARDWARE) -> Request:
@@ -96,6 +101,20 @@ def test_a_parent_that_speaks_nonsense_is_replaced() -> None:
     with_pool(body)
 
 
+def test_a_check_that_waited_for_a_parent_that_died_gets_another() -> None:
+    async def body(pool: SandboxPool) -> None:
+        first = asyncio.create_task(pool.check(ENGINE, ask("sleep:60")))
+        await until(lambda: any(s.jobs for s in pool.status()))
+        second = asyncio.create_task(pool.check(ENGINE, ask("fine")))
+        await until(lambda: pool.waiting == 1)
+        next(iter(pool._parents.values())).kill()
+
+        assert await first == Lost("died", "the engine's process ended")
+        assert isinstance(await second, Outcome)
+
+    with_pool(body, replace(BOUNDS, workers=1))
+
+
 def test_a_check_over_its_time_is_out_of_time() -> None:
     async def body(pool: SandboxPool) -> None:
         with pytest.raises(OutOfTime):
@@ -103,11 +122,6 @@ def test_a_check_over_its_time_is_out_of_time() -> None:
         assert isinstance(await pool.check(ENGINE, ask("fine")), Outcome)
 
     with_pool(body, replace(BOUNDS, limits=Limits(wall_s=1.0)))
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    while not condition():
-        await asyncio.sleep(0.01)
 
 
 def test_a_full_queue_refuses() -> None:

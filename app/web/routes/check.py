@@ -266,7 +266,7 @@ EXAMPLES = (
         engine="0.5.18",
     ),
     Example("heads", "Heads that do not divide", "sglang serve Qwen/Qwen2.5-7B-Instruct --tp 8"),
-    Example("memory", "Too large for the card", "sglang serve Qwen/Qwen3-32B", hardware="rtx-4090"),
+    Example("memory", "Too large for the card", "sglang serve Qwen/Qwen3-32B", hardware="rtx-4090-24gb"),
     Example("capacity", "One that starts", "sglang serve Qwen/Qwen3-8B --kv-cache-dtype fp8_e4m3"),
 )
 
