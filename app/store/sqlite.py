@@ -80,6 +80,13 @@ def snapshot(connection: Connection) -> Iterator[None]:
         driver.execute("ROLLBACK")
 
 
+def schema_version(connection: Connection) -> str:
+    """Return the revision that the database is at; "" where it is empty."""
+    if not query_rows(connection, "SELECT 1 FROM sqlite_master WHERE name = 'alembic_version'"):
+        return ""
+    return str(query_rows(connection, "SELECT version_num FROM alembic_version")[0][0])
+
+
 def create_search(execute: Any) -> None:
     """Create the search index through a function that executes SQL (a migration's)."""
     execute(_CREATE_SEARCH)

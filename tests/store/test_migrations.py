@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from alembic import command
+from alembic.script import ScriptDirectory
 
 from app.store import migrate, queries
 from app.store.engine import Store
@@ -18,6 +19,10 @@ def test_after_an_upgrade_there_is_nothing_to_migrate(store: Store) -> None:
         command.check(config)
 
     assert migrate.is_current(store)
+
+
+def test_the_newest_revision_is_alembics_head() -> None:
+    assert migrate.head() == ScriptDirectory.from_config(migrate.config()).get_current_head()
 
 
 def test_the_tables_can_be_taken_back(store: Store) -> None:
