@@ -305,7 +305,7 @@ def _compared(literal: str, text: str, start: int) -> _Slip | None:
             return None
     covered = len(literal) - cut
     end = start + (steps[-1].dest_end if steps else 0)
-    if not steps or covered < 4 or (cut > 2 and end < len(text) - 3):
+    if not steps or covered < 4 or (cut > 2 and end < len(text) - 1):
         return None
     likeness = 1 - total / covered
     return _Slip(start, end, covered, likeness, tuple(edits)) if likeness >= 0.75 else None

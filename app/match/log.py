@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import json
 import re
-from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
+import numpy as np
+
 Chain = Literal["", "context", "cause", "group", "body", "inline"]
 
-MAX_LINES = 20_000
-_HEAD_LINES, _TAIL_LINES, _MARKED_LINES = 3_000, 9_000, 8_000
+MAX_LINES = 3_000
+_HEAD_LINES, _TAIL_LINES, _MARKED_LINES = 200, 800, 1_990
 _MAX_MESSAGE_LINES, _MAX_MESSAGE = 60, 8_192
 _MAX_BODIES = 32
 _MAX_PREFIX = 400
@@ -65,10 +66,12 @@ class Log:
 
 
 _ANSI = re.compile(r"\x1b(?:\[[0-9;?]{0,32}[ -/]?[@-~]|\][^\x07\x1b\n]{0,512}(?:\x07|\x1b\\)?|[@-Z\\^_])")
-_BARE_ANSI = re.compile(r"(?:\\x1b|\\u001b|\\033|␛)?\[(?:\d{1,3};){0,4}\d{0,3}m")
+_BARE_ANSI = re.compile(r"\[(?:\d{1,3};){0,4}\d{0,3}m")
+_WRITTEN_ESCAPES = ("\\x1b[", "\\u001b[", "\\033[", "␛[")
 _INVISIBLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufeff\u200b-\u200f\u2060]")
 _WIDE_BLANK = re.compile("[\xa0\u202f]")
 _WIDE_LINE_END = re.compile("[\x85\u2028\u2029]")
+_BLANK_LINES = re.compile(r"\n{3,}")
 _BOX = "│┃║▏▕╎╏┆┇┊┋╭╮╰╯┌┐└┘├┤─━═╔╗╚╝"
 _BOX_EDGE = re.compile(rf"^[ \t]{{0,40}}[{_BOX}]+ ?|[ \t]*[{_BOX}]+[ \t]*$")
 _GROUP_EDGE = re.compile(r"^ {0,40}(?:\| ?|\+ (?=Exception Group)|\+[+-]{3,}[ \d-]*$)")
@@ -134,10 +137,11 @@ _CONTEXT = re.compile(r"[Dd]uring handling of the above exception, another excep
 _CAUSE = re.compile(r"[Tt]he above exception was the direct cause of the following exception")
 _STATEMENT = re.compile(r"[(`>\s]{0,6}((?:assert|raise)[ (].*)$", re.DOTALL)
 _BODY = re.compile(
-    r"""(\\{0,7})["'](?:message|detail|error|error_message|err_msg|msg|text|reason)\1["']\s{0,8}:\s{0,8}(\\{0,7})(["'])""",
+    r"""["'](?:message|detail|error|error_message|err_msg|msg|text|reason)\\{0,7}["']\s{0,8}:\s{0,8}(\\{0,7})(["'])""",
 )
 _FENCE = re.compile(r"^\s{0,8}(?:`{3,}|~{3,})\w{0,20}\s*$")
-_MARKED = re.compile(r'Traceback \(most|File ["“]|\w(?:Error|Exception)\b|\bassert |\braise |["\']message')
+# Searched one by one: `str.find` is a hundred times faster than one pattern of them all.
+_MARKS = ("Traceback (most", 'File "', "Error", "Exception", "assert ", "raise ", '"message', "'message")
 _MESSAGE_KEYS = (
     "message",
     "msg",
@@ -178,8 +182,10 @@ def _clean(text: str) -> str:
     if "\x1b" in text:
         text = _ANSI.sub("", text)
     if "m" in text and "[" in text:
+        for written in _WRITTEN_ESCAPES:
+            text = text.replace(written, "[")
         text = _BARE_ANSI.sub("", text)
-    text = _INVISIBLE.sub("", text)
+    text = _BLANK_LINES.sub("\n\n", _INVISIBLE.sub("", text))
     if not text.isascii():
         text = _WIDE_LINE_END.sub("\n", _WIDE_BLANK.sub(" ", text))
     return text
@@ -231,15 +237,14 @@ def _budgeted(text: str) -> list[str]:
     lines = text.split("\n")
     if len(lines) <= MAX_LINES:
         return lines
-    starts = [0]
-    for line in lines:
-        starts.append(starts[-1] + len(line) + 1)
+    starts = np.concatenate([[0], np.cumsum(np.fromiter(map(len, lines), dtype=np.int64, count=len(lines)) + 1)])
     keep = set(range(_HEAD_LINES)) | set(range(len(lines) - _TAIL_LINES, len(lines)))
-    for mark in _MARKED.finditer(text):
-        if len(keep) >= _HEAD_LINES + _TAIL_LINES + _MARKED_LINES:
-            break
-        at = bisect_right(starts, mark.start()) - 1
-        keep.update(range(max(0, at - 1), min(len(lines), at + 3)))
+    for mark in _MARKS:
+        place, left = text.find(mark), _MARKED_LINES // len(_MARKS) // 4
+        while place >= 0 and left:
+            at = int(np.searchsorted(starts, place, side="right")) - 1
+            keep.update(range(max(0, at - 1), min(len(lines), at + 3)))
+            place, left = text.find(mark, int(starts[at + 1])), left - 1
     return [lines[i] for i in sorted(keep)]
 
 
@@ -573,7 +578,7 @@ def _bodies(text: str) -> list[Block]:
     found: list[Block] = []
     at = 0
     while len(found) < _MAX_BODIES and (match := _BODY.search(text, at)):
-        escape, quote = match.group(2), match.group(3)
+        escape, quote = match.group(1), match.group(2)
         end = _closing(text, match.end(), escape, quote)
         message = _unescaped(text[match.end() : end], len(escape))
         at = max(end, match.end())
