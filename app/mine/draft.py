@@ -63,6 +63,7 @@ class Class:
     shown: Text | None = None  # what its __str__ returns
     attributes: dict[str, Text] = field(default_factory=dict)  # class level strings
     assigned: dict[str, Text] = field(default_factory=dict)  # self.x = ... in __init__
+    changed: set[str] = field(default_factory=set)  # attributes that any method assigns
 
 
 @dataclass(slots=True)

@@ -30,6 +30,7 @@ from app.mine.visitor import EXCEPTIONS
 
 MAX_DEPTH = 6
 MAX_VARIANTS = 24
+MAX_CLASSES = 500
 HELPER_LETTERS = 12  # a text with fewer letters of its own is mostly what its callers hand over
 _OPTION = re.compile(r"(?<![\w-])--[A-Za-z][\w-]*\w")
 _TEXT_NAME = re.compile(r"(?:.*_)?(?:msg|message|reason|err|error|detail|details|text|label|prefix|what|hint|desc)\Z")
@@ -59,6 +60,10 @@ class Package:
             self.declared.update(report.declared)
             for field, names in (*report.declared.items(), *report.options.items()):
                 self.options[field] = tuple(dict.fromkeys((*self.options.get(field, ()), *names)))
+        self._children: dict[str, list[str]] = {}
+        for name, class_ in self.classes.items():
+            for base in class_.bases:
+                self._children.setdefault(self._class_name(base), []).append(name)
         self._named = Counter(name.rpartition(".")[2] for name in self.functions)
         self.by_option = {name: field for field, names in self.options.items() for name in names}
         for field in self.declared:
@@ -116,10 +121,26 @@ class Package:
         if where:
             return self.constants[where]
         owner, _, member = target.rpartition(".")
-        for base in self._bases(owner):
-            if member in self.classes[base].attributes:
-                return self.classes[base].attributes[member]
-        return None
+        bases = self._bases(owner)
+        if any(member in self.classes[name].changed for name in bases) or self._overridden(bases[:1], member):
+            return None  # an instance may have another
+        return next(
+            (c.attributes[member] for c in map(self.classes.__getitem__, bases) if member in c.attributes), None
+        )
+
+    def _overridden(self, classes: list[str], member: str) -> bool:
+        """Tell whether a class below one of these has an attribute of its own by that name."""
+        seen: set[str] = set()
+        queue = list(classes)
+        while queue and len(seen) < MAX_CLASSES:
+            for child in self._children.get(queue.pop(), ()):
+                class_ = self.classes[child]
+                if member in class_.attributes or member in class_.changed:
+                    return True
+                if child not in seen:
+                    seen.add(child)
+                    queue.append(child)
+        return False
 
     def function_name(self, target: str) -> str:
         """Return the dotted name of the function that a reference means, "" if there is none."""

@@ -19,7 +19,7 @@ Written = Mapping[Draft, Sequence[Variant]]
 _WORDS = (
     *("raise", "assert", "rror", "abort", "msg", "message", "Message", "reason", "Response", "Exception", "exit"),
     *("add_argument", "__init__", "__str__", "return f", 'return "', "return '", "return (", "detail", "fail"),
-    *("valid", "check", "return False,", "return None,"),
+    *("valid", "check", "return False,", "return None,", "global "),
 )
 _NEWLINES = re.compile(r"\r\n?")
 

@@ -114,11 +114,11 @@ def _as_hole(text: Text, node: ast.expr, *, plain: bool = False) -> Text:
 def _binary(node: ast.BinOp, names: Names) -> Text:
     if isinstance(node.op, ast.Add):
         left, right = text_of(node.left, names), text_of(node.right, names)
-        if left.known or right.known:
+        if left.spelled or right.spelled:  # else it may be a sum of numbers
             return concatenated((left, right))
     elif isinstance(node.op, ast.Mod):
         left = text_of(node.left, names)
-        if left.known and len(left.alternatives) == 1:
+        if left.spelled and len(left.alternatives) == 1:
             return _percent(left, node.right, names)
     return unknown(node)
 

@@ -75,13 +75,22 @@ class Text:
         return None
 
     @property
+    def spelled(self) -> bool:
+        """Tell whether any part of any alternative is written as a string."""
+        return any(_is_string(part) for parts in self.alternatives for part in parts)
+
+    @property
     def known(self) -> bool:
-        """Tell whether any part of any alternative is literal, or a constant by its name."""
+        """Tell whether any part of any alternative is written as a string, or a constant by its name."""
         return any(
-            bool(part) if isinstance(part, str) else isinstance(part, Reference) and part.is_constant
+            _is_string(part) or (isinstance(part, Reference) and part.is_constant)
             for parts in self.alternatives
             for part in parts
         )
+
+
+def _is_string(part: Part) -> bool:
+    return isinstance(part, str) and not isinstance(part, Number) and bool(part)
 
 
 def one(*parts: Part) -> Text:

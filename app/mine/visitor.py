@@ -57,6 +57,7 @@ class Visitor:
         self.root = report.module.partition(".")[0]
         self.package = report.module if report.path.endswith("__init__.py") else report.module.rpartition(".")[0]
         self.globals: dict[str, str] = {}
+        self.changed: set[str] = set()  # globals that a function assigns, so that they are no constants
         self.env: Environment = {}
         self.guards: list[Guard] = []
         self.exits: list[Guard] = []  # facts that the last finished block ended with
@@ -96,6 +97,7 @@ class Visitor:
             ast.ImportFrom: self._import,
             ast.Match: self._match,
             ast.Delete: self._delete,
+            ast.Global: self._global,
         }
 
     # ---- the walk -------------------------------------------------------------------------------
@@ -105,7 +107,9 @@ class Visitor:
         self._globals(tree.body)
         self._block(tree.body)
         self.report.constants = {
-            name: value for name, value in self.env.items() if isinstance(value, Text) and value.known
+            name: value
+            for name, value in self.env.items()
+            if isinstance(value, Text) and value.known and name not in self.changed
         }
 
     def _globals(self, body: Iterable[ast.stmt]) -> None:
@@ -412,8 +416,9 @@ class Visitor:
             self._attribute_set(target, value)
 
     def _attribute_set(self, target: ast.Attribute, value: ast.expr) -> None:
-        if not isinstance(target.value, ast.Name) or target.value.id != "self" or self.class_ is None:
+        if not isinstance(target.value, ast.Name) or target.value.id not in ("self", "cls") or self.class_ is None:
             return
+        self.class_.changed.add(target.attr)
         if self.function_name == "__init__" and isinstance(value, (ast.Name, ast.JoinedStr, ast.Constant, ast.IfExp)):
             self.class_.assigned[target.attr] = text_of(value, self)
         if isinstance(value, ast.Attribute):
@@ -543,6 +548,10 @@ class Visitor:
                 self._bind(target.id, None)
         return ""
 
+    def _global(self, node: ast.Global) -> str:
+        self.changed.update(node.names)
+        return ""
+
     def _assign(self, node: ast.Assign) -> str:
         self._calls(node.value)
         for target in node.targets:
@@ -560,6 +569,8 @@ class Visitor:
 
     def _augmented(self, node: ast.AugAssign) -> str:
         if not isinstance(node.target, ast.Name):
+            if isinstance(node.target, ast.Attribute):
+                self._attribute_set(node.target, node.value)
             return ""
         name = node.target.id
         bound = self.env.get(name)
@@ -567,7 +578,7 @@ class Visitor:
         if isinstance(node.op, ast.Add) and (isinstance(bound, Text) or string_like(node.value)):
             before = bound if isinstance(bound, Text) else hole(name)
             added = text_of(node.value, self)
-            if before.known or added.known:
+            if before.spelled or added.spelled:
                 value = concatenated((before, added))
         self._bind(name, value)
         return ""

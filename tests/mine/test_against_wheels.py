@@ -82,6 +82,28 @@ def test_agrees_with_a_plain_text_search() -> None:
     assert wrong == []
 
 
+def test_finds_most_texts_whole_in_the_statement_itself() -> None:
+    """Only texts that are built elsewhere, or quote an expression (`{x=}`), are not there as they are read."""
+    sites = [site for site in release(NEWEST).sites if site.template]
+    chosen = random.Random(20260928).sample(sites, SAMPLES)
+
+    found = [site for site in chosen if all(text in written(NEWEST, site) for text in texts_of(site))]
+
+    assert len(found) > 0.9 * SAMPLES
+
+
+def written(version: str, site: Site) -> str:
+    """Return the statement's text with the escapes of its strings undone."""
+    text = squeezed("\n".join(lines_of(version, site.path)[site.line - 1 : site.end_line]))
+    for escaped, plain in (("\\n", "\n"), ('\\"', '"'), ("\\'", "'"), ("{{", "{"), ("}}", "}")):
+        text = text.replace(escaped, plain)
+    return text
+
+
+def texts_of(site: Site) -> list[str]:
+    return [literal.strip("'\"").strip() for literal in site.template.literals]
+
+
 def disagreement(version: str, site: Site) -> str:
     """Return what a plain text search does not find of a site, "" if all is there."""
     lines = lines_of(version, site.path)

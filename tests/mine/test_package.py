@@ -78,6 +78,49 @@ def test_follows_a_constant_of_another_module_through_a_re_export(tmp_path: Path
     assert only(release).template.text == "Failed: {e}. Try less. Or more."
 
 
+def test_takes_no_global_that_a_function_assigns_for_a_constant(tmp_path: Path) -> None:
+    release = mined(
+        tmp_path,
+        a="""
+        STATE = "not loaded"
+
+        def load():
+            global STATE
+            STATE = read()
+
+        def f():
+            raise ValueError(f"state: {STATE}")
+        """,
+    )
+
+    assert only(release).template.text == "state: {STATE}"
+
+
+def test_takes_a_class_attribute_for_a_constant_only_where_nothing_changes_it(tmp_path: Path) -> None:
+    release = mined(
+        tmp_path,
+        a="""
+        class A:
+            fixed = "fixed text"
+            set_later = "default"
+            overridden = "base"
+            field: str = "default"
+            shared: ClassVar[str] = "shared"
+
+            def __init__(self, x):
+                self.set_later = x
+
+            def f(self):
+                raise ValueError(f"{self.fixed} {self.set_later} {self.overridden} {self.field} {self.shared}")
+
+        class B(A):
+            overridden = "sub"
+        """,
+    )
+
+    assert only(release).template.text == "fixed text {self.set_later} {self.overridden} {self.field} shared"
+
+
 def test_reads_the_text_of_an_exception_class(tmp_path: Path) -> None:
     release = mined(
         tmp_path,

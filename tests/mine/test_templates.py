@@ -38,6 +38,8 @@ CASES = {
     '"=" * 20': "{'=' * 20}",
     '_("translated %s") % a': "translated {a}",
     "5": "5",
+    'f"{n + 1=} {10 % n} {n + (1 if a else 2)}"': "n + 1={n + 1} {10 % n} {n + (1 if a else 2)}",
+    'f"{n + LIMIT}"': "{n + LIMIT}",
     "None": "None",
     "a": "{a}",
 }
@@ -116,6 +118,7 @@ class Marker:
 
 
 NAMES = ("alpha", "beta", "gamma")
+numbers = ("count + 1", "1 + count", "10 % count", "-count", "(2 if yes else 3) + count", "5")
 literals = st.text(
     st.characters(codec="ascii", exclude_categories=["Cc"]) | st.sampled_from("\n%{}'\"\\é"), max_size=12
 )
@@ -140,6 +143,7 @@ def f_strings(draw: st.DrawFn) -> ast.expr:
         elif spec is not None:
             parts = [ast.Constant(spec)]
         values.append(ast.FormattedValue(_name(draw(names)), conversion, ast.JoinedStr(parts) if parts else None))
+        values.append(ast.FormattedValue(ast.parse(draw(st.sampled_from(numbers)), mode="eval").body, -1, None))
     return ast.JoinedStr(values)
 
 
@@ -204,7 +208,7 @@ def test_agrees_with_the_message_that_python_makes(expression: ast.expr, form: s
         "branches": f"if no:\n    text = 'other'\nelse:\n    text = {source}\nraise ValueError(text)",
         "exception": f"error = ValueError({source})\nraise error",
     }[form]
-    values: dict[str, object] = {name: Marker(name) for name in NAMES} | {"yes": True, "no": False}
+    values: dict[str, object] = {name: Marker(name) for name in NAMES} | {"yes": True, "no": False, "count": 7}
     values["text"] = None
     namespace = dict(values)
 
