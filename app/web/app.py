@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from fastapi import FastAPI, Request
 from starlette.responses import Response
 
-from app.web import answers, problems
+from app.web import answers, openapi, problems
 from app.web.fastpath import FastPath
 from app.web.matcher import Matcher
 from app.web.parts import PagesDep, Parts
@@ -58,6 +58,7 @@ def create_app(parts: Parts) -> FastAPI:
         """Show the API."""
         return pages.response(api_page(request.app.openapi()))
 
+    app.openapi = lambda: openapi.openapi(app)  # type: ignore[method-assign]
     # Routers of other pages go above this line: `/{owner}/{name}` fits any two path segments.
     app.include_router(browse.package_router)
     app.add_middleware(Shell, telemetry=parts.telemetry)
