@@ -194,7 +194,7 @@ class Bench:
     def _ours(self) -> Iterator[str]:
         port = free_port()
         command = [sys.executable, "-m", "bench.serving", "ours", self.store.url, str(port)]
-        with running(command, port, core=SERVER_CORE, ready="/healthz") as base:
+        with running(command, port, core=SERVER_CORE, ready="/readyz") as base:
             yield base
 
     @contextmanager
@@ -207,7 +207,7 @@ class Bench:
                     bodies[-1].write_bytes(answer.read())
             port = free_port()
             command = [sys.executable, "-m", "bench.serving", "bare", str(port), *map(str, bodies)]
-            with running(command, port, core=SERVER_CORE, ready="/") as bare:
+            with running(command, port, core=SERVER_CORE, ready="/json/1") as bare:
                 yield bare, ours
 
     def _typical(self) -> str:

@@ -11,7 +11,6 @@ import socket
 import subprocess
 import sys
 import time
-import urllib.error
 import urllib.request
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -28,7 +27,7 @@ from app.web.app import asgi
 from app.web.parts import Parts
 from app.web.server import server_config
 
-START_S = 120.0
+START_S = 300.0
 HOST = "127.0.0.1"
 
 
@@ -53,7 +52,7 @@ def bare(port: int, json: Path, html: Path) -> None:
 
 @contextmanager
 def running(command: Sequence[str], port: int, *, core: int | None, ready: str) -> Iterator[str]:
-    """Run a server until the block ends; lend its address once `ready` answers."""
+    """Run a server until the block ends; lend its address once `ready` answers with success."""
     pinned = ["taskset", "-c", str(core), *command] if core is not None else list(command)
     server = subprocess.Popen(pinned, stdout=subprocess.DEVNULL, env={**os.environ, "PYTHONUNBUFFERED": "1"})
     base = f"http://{HOST}:{port}"
@@ -80,8 +79,6 @@ def _answers(url: str) -> bool:
     try:
         with urllib.request.urlopen(url, timeout=5):
             return True
-    except urllib.error.HTTPError:
-        return True
     except OSError:
         return False
 
