@@ -12,7 +12,7 @@ from typing import cast
 import pytest
 
 from app.check import hardware
-from app.check.catalogue import catalogue
+from app.check.catalogue import Near, catalogue
 from app.check.pool import Engine, SandboxPool
 from app.check.protocol import Budget, Error, Lost, Outcome, Pools, Stage
 from app.check.service import CheckService, RecordLink
@@ -296,3 +296,11 @@ def test_nothing_submitted_is_logged(store: Store, made: Checks) -> None:
     client.close()
 
     assert b"hunter2" not in b"".join(written)
+
+
+def test_examples_name_what_there_is() -> None:
+    for example in EXAMPLES:
+        assert example.hardware in ("", *hardware.profiles().names)
+        for word in example.command.split():
+            if "/" in word:
+                assert not isinstance(catalogue().find(word), Near)
