@@ -50,6 +50,7 @@ ENVIRONMENT = {
     "HF_HOME": ".hf",  # relative: the folder of each check
     "HF_MODULES_CACHE": ".hf/modules",
     "SGLANG_HOST_IP": "127.0.0.1",  # else it opens sockets to find one
+    "SGLANG_UNIFIED_RADIX_TREE_CORE_BACKEND": "python",  # the compiled one allocates on the device by itself
     "TOKENIZERS_PARALLELISM": "false",
     "OMP_NUM_THREADS": "1",
     "CUDA_VISIBLE_DEVICES": "",
