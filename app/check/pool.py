@@ -56,7 +56,7 @@ _SYSTEM = (
     "/proc/self", "/proc/meminfo", "/proc/cpuinfo", "/proc/stat", "/sys/devices/system/cpu", "/sys/devices/system/node",
 )  # fmt: skip
 
-CHECK_LIMITS = Limits(wall_s=20.0, cpu_s=20, memory_bytes=3 << 30, file_bytes=1 << 20, open_files=256)
+CHECK_LIMITS = Limits(wall_s=20.0, cpu_s=20, memory_bytes=3 << 30, file_bytes=4 << 20, open_files=256)
 State = Literal["stopped", "starting", "ready", "failed"]
 OnStage = Callable[[Stage], None]
 OnState = Callable[[str], None]
@@ -88,7 +88,7 @@ class Bounds:
     wait_s: float = 20.0
     start_s: float = 300.0
     limits: Limits = CHECK_LIMITS
-    folder_bytes: int = 8 << 20
+    folder_bytes: int = 12 << 20
     threads: int = 64
     view: str = "auto"
     confined: bool = True

@@ -252,6 +252,11 @@ class CheckService:
         if prepared.unknown and not lost and not _decided_before_the_model(result):
             verdict, reason = "unknown", prepared.unknown
             result = replace(result, error=None, pools=(), budget=None)
+        elif verdict == "fail" and result.error is not None and (path := _missing_file(result.error, prepared.launch)):
+            verdict = "unknown"
+            reason = (
+                f"SGLang stops because {path[:120]} is not there; a check has no files but the models' configurations."
+            )
         self.verdicts[verdict] = self.verdicts.get(verdict, 0) + 1
         if result.stand_in_failure:
             self._count_stand_in(result.stand_in_failure)
@@ -362,6 +367,15 @@ def _process(status: ParentStatus) -> dict[str, Any]:
 
 def _of_lost(lost: Lost) -> Outcome:
     return Outcome("unknown", _LOST.get(lost.reason, _LOST["broken"]), ())
+
+
+def _missing_file(error: Error, launch: LaunchCommand) -> str:
+    """Return the path of the command that SGLang did not find, if that is what it says; a user's machine may have it."""
+    if not re.search(r"not found|no such file|does not exist|cannot find", error.message, re.IGNORECASE):
+        return ""
+    model = launch.option(*_MODEL)
+    values = [word.partition("=")[2] if word.startswith("--") else word for word in launch.arguments]
+    return next((v for v in values if ("/" in v or "." in v) and v != model and v in error.message), "")
 
 
 def _decided_before_the_model(outcome: Outcome) -> bool:

@@ -308,3 +308,13 @@ def test_a_catalogue_of_ones_own() -> None:
     own = Catalogue([Model("a/b", "target", "s", "p", config)])
 
     assert sent("sglang serve a/b", models=own).models[0].name == "a/b"
+
+
+@pytest.mark.parametrize(
+    ("message", "verdict"),
+    [("Config file not found: /my/own.yaml", "unknown"), ("page_size of /my/own.yaml must be 1", "fail")],
+)
+def test_a_file_that_only_the_asker_has_decides_nothing(message: str, verdict: str) -> None:
+    pool = FakePool(Outcome("fail", "", STAGES, replace(ERROR, message=message)))
+
+    assert answered(pool, COMMAND + " --config /my/own.yaml")["verdict"] == verdict
