@@ -370,7 +370,7 @@ def _of_lost(lost: Lost) -> Outcome:
 
 
 def _missing_file(error: Error, launch: LaunchCommand) -> str:
-    """Return the path of the command that SGLang did not find, if that is what it says; a user's machine may have it."""
+    """Return the path of the command that SGLang says is not there, if it does; the asker's machine may have it."""
     if not re.search(r"not found|no such file|does not exist|cannot find", error.message, re.IGNORECASE):
         return ""
     model = launch.option(*_MODEL)
