@@ -22,7 +22,8 @@ COPY data data
 COPY templates templates
 ENV PATH=/opt/errata/.venv/bin:$PATH \
     PYTHONDONTWRITEBYTECODE=1 \
-    ERRATA_VAR_DIR=/data \
+    ERRATA_CACHE_DIR=/data \
+    ERRATA_DATABASE_URL=sqlite:////data/errata.db \
     HOST=0.0.0.0 \
     PORT=8000
 USER 10001

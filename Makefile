@@ -7,7 +7,7 @@ HOST ?= 127.0.0.1
 PORT ?= 8000
 BIN := .venv/bin
 
-.PHONY: help setup data serve test check fix bench clean
+.PHONY: help setup data engines serve test check fix clean
 help:           ## List the commands
 	@grep -E '^[a-z-]+: .*##' Makefile | sed -E 's/: .*## /\t/' | expand -t 12
 
@@ -18,6 +18,9 @@ setup: .venv/.stamp  ## Make the environment
 
 data: setup     ## Mine the pinned releases into the database (a second run does nothing)
 	@$(BIN)/errata ingest
+
+engines: setup  ## Install the check engines that are served by default (a second run does nothing)
+	@$(BIN)/errata engine install
 
 serve: setup    ## Set everything up and serve on http://$(HOST):$(PORT)
 	@HOST=$(HOST) PORT=$(PORT) scripts/start
@@ -31,7 +34,7 @@ fix: setup      ## Apply formatter and safe lint fixes
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
 
-test: data check  ## The whole gate
+test: check data engines  ## The whole gate
 	@scripts/browser
 	@$(BIN)/python -m pytest $(T)
 
