@@ -97,8 +97,8 @@ COMMANDS: dict[str, str] = {
     "KV events": SERVE + """--kv-events-config '{{"publisher":"zmq","endpoint":"tcp://127.0.0.1:{port}"}}'""",
     "S3 model": "sglang serve s3://127.0.0.1:{port}/m",
     "HTTP model": "sglang serve http://127.0.0.1:{port}/model",
-    "remote instance": SERVE + "--load-format remote_instance --remote-instance-weight-loader-seed-instance-ip 127.0.0.1 "
-    "--remote-instance-weight-loader-seed-instance-service-port {port}",
+    "remote instance": SERVE + "--load-format remote_instance --remote-instance-weight-loader-seed-instance-ip "
+    "127.0.0.1 --remote-instance-weight-loader-seed-instance-service-port {port}",
     "disaggregation": SERVE + "--disaggregation-mode prefill --disaggregation-bootstrap-port {port}",
     "server address": SERVE + "--host 127.0.0.1 --port {port}",
     "Unix socket": SERVE + "--host unix://{folder}/socket",
@@ -161,7 +161,9 @@ BODIES: dict[str, Any] = {
     },
     "a model name that climbs": {"command": "sglang serve ../../../tmp/errata-attack-model", "model_config": CONFIG},
     "an absolute model name": {"command": "sglang serve /tmp/errata-attack-model", "model_config": CONFIG},
-    "a model name that is an option": {"command": "sglang serve --model-path --trust-remote-code", "model_config": CONFIG},
+    "a model name that is an option": {
+        "command": "sglang serve --model-path --trust-remote-code", "model_config": CONFIG,
+    },
     "an engine that is a path": {"command": SERVE, "engine": "../../../../etc"},
     "hardware that is a path": {"command": SERVE, "hardware": "../../../../etc/passwd"},
     "a package that is a path": {"command": SERVE, "packages": {"../../etc/passwd": "1"}},
