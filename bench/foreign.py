@@ -140,7 +140,7 @@ def _run(setup: str, expression: str) -> str:
     except (Exception, SystemExit):
         printed = traceback.format_exc()
         # The first frame is this file's; a user's paste has a script of their own there.
-        head, _, rest = printed.partition('  File "/home/user')
+        _, _, rest = printed.partition('  File "/home/user')
         return "Traceback (most recent call last):\n" + '  File "/home/user' + rest if rest else printed
     return ""
 
