@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from app.store.document import Change, History
 
 CELL_WIDTH = 46
+CONDITION = 140  # characters of one condition in a sentence
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,11 +95,24 @@ def change_sentence(change: Change) -> str:
         case "moved":
             return f"{change.version}: moved to another {change.detail or 'place'}{arrow}"
         case "guard changed":
-            return f"{change.version}: other conditions lead to it{arrow}"
+            return f"{change.version}: other conditions lead to it{_conditions(change)}"
         case "back":
             return f"{change.version}: back again"
         case _:
             return f"{change.version}: {change.what}{arrow}"
+
+
+def _conditions(change: Change) -> str:
+    """Return which conditions came and which went; those that stayed are on the page already."""
+    old, new = (change.old or "").splitlines(), (change.new or "").splitlines()
+    came = "; ".join(_shortened(line) for line in new if line not in old)
+    went = "; ".join(_shortened(line) for line in old if line not in new)
+    return f"{f'. New: {came}' if came else ''}{f'. No longer: {went}' if went else ''}"
+
+
+def _shortened(text: str) -> str:
+    """Return `text` in at most `CONDITION` characters."""
+    return text if len(text) <= CONDITION else text[: CONDITION - 1] + "…"
 
 
 def _worth_saying(change: Change) -> bool:

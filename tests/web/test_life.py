@@ -77,5 +77,5 @@ def test_every_kind_of_change_has_its_words() -> None:
     assert change_sentence(Change(version="1", what="gone")) == "1: gone"
     assert change_sentence(Change(version="1", what="back")) == "1: back again"
     assert change_sentence(Change(version="1", what="guard changed", old="a", new="b")) == (
-        "1: other conditions lead to it: from a to b"
+        "1: other conditions lead to it. New: b. No longer: a"
     )
