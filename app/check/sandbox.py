@@ -41,7 +41,7 @@ _NEVER_IN_FOLDER = 1 << 0 | 1 << 6 | 1 << 9 | 1 << 10 | 1 << 11 | 1 << 12
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-class SandboxUnavailable(RuntimeError):  # noqa: N818 - named as in app.errors
+class SandboxUnavailable(RuntimeError):
     """The kernel does not give what confinement needs; nothing may be run."""
 
 
