@@ -99,8 +99,8 @@ _EXPRESSIONS: dict[str, tuple[str, ...]] = {
         "anyio.run(print)", "anyio.from_thread.run(print)", "we.abort(404)", "we.abort(999)",
         "fastapi.FastAPI().get('/{a}')(lambda b=fastapi.Body(), *, a: fastapi.Response = 3: 0)",
     ),
-    "import rapidfuzz, ahocorasick_rs, hypothesis.strategies as st, sortedcontainers, structlog, rich.console, markdown_it": (
-        "rapidfuzz.fuzz.ratio(1, 2)", "rapidfuzz.process.extract('a', 3)", "ahocorasick_rs.AhoCorasick(3)",
+    "import rapidfuzz, hypothesis.strategies as st, sortedcontainers, structlog, rich.console, markdown_it": (
+        "rapidfuzz.fuzz.ratio(1, 2)", "rapidfuzz.process.extract('a', 3)", "rapidfuzz.distance.Levenshtein.distance(1, 2)",
         "st.integers(3, 1).example()", "st.sampled_from([]).example()", "sortedcontainers.SortedList([1, 'a'])",
         "rich.console.Console().print('[/b]')", "markdown_it.MarkdownIt('nothing')", "markdown_it.MarkdownIt().enable('nothing')",
         "structlog.get_logger().bind(1)", "rich.console.Console(width='a').print('x')",
