@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from threading import Lock
+from typing import Literal
 from weakref import WeakKeyDictionary
 
 from sqlalchemy import Connection, Engine
@@ -13,6 +15,7 @@ from app.store import sqlite
 
 DIMENSIONS = ("exception", "kind", "status", "flag", "module", "release", "package")
 
+_KEPT_FOLDERS = 32
 _BITS = [[bit for bit in range(8) if byte >> bit & 1] for byte in range(256)]
 
 
@@ -71,6 +74,9 @@ class FacetIndex:
         self._values: dict[str, dict[str, int]] = {}
         self._totals: dict[str, dict[str, int]] = {}
         self._below: dict[str, list[str]] = {}
+        self._exceptions_of: Sequence[str] = ()
+        self._folders_of: dict[tuple[str, ...], Sequence[str]] = {}
+        self._flags_of: Mapping[int, tuple[str, ...]] | None = None
         self._everything = 0
 
     def values(self, connection: Connection, dimension: str) -> Mapping[str, int]:
@@ -88,6 +94,38 @@ class FacetIndex:
         self.values(connection, dimension)
         return self._totals[dimension]
 
+    def exceptions_of(self, connection: Connection) -> Sequence[str]:
+        """Return the exception of every record by key.
+
+        Counting the hits of a search by their values costs less than an AND with the set of every value.
+        """
+        if not self._exceptions_of:
+            self._exceptions_of = _by_key(connection, "exception")
+        return self._exceptions_of
+
+    def folders_of(self, connection: Connection, folders: Sequence[str]) -> Sequence[str]:
+        """Return by key which of these folders or files, all of one depth, holds the record; "" where none does."""
+        name = tuple(folders)
+        found = self._folders_of.get(name)
+        if found is None:
+            depth = folders[0].count("/") + 1 if folders else 0
+            shown = {folder: folder for folder in folders}
+            modules = _by_key(connection, "module")
+            found = [shown.get("/".join(module.split("/", depth)[:depth]), "") for module in modules]
+            if len(self._folders_of) >= _KEPT_FOLDERS:
+                self._folders_of.clear()
+            self._folders_of[name] = found
+        return found
+
+    def flags_of(self, connection: Connection) -> Mapping[int, tuple[str, ...]]:
+        """Return the options of every record that names one, by key."""
+        if self._flags_of is None:
+            collected: dict[int, tuple[str, ...]] = {}
+            for key, flag in sqlite.query_rows(connection, "SELECT record_key, flag FROM record_flag"):
+                collected[key] = (*collected.get(key, ()), sys.intern(flag))
+            self._flags_of = collected
+        return self._flags_of
+
     def below(self, connection: Connection, folder: str) -> list[str]:
         """Return the folders and files right below one; "" is the top."""
         if not self._below:
@@ -101,6 +139,14 @@ class FacetIndex:
             for of in self.values(connection, "kind").values():
                 self._everything |= of
         return self._everything
+
+
+def _by_key(connection: Connection, column: Literal["exception", "module"]) -> list[str]:
+    rows = sqlite.query_rows(connection, f"SELECT key, {column} FROM record ORDER BY key")
+    listed = [""] * (rows[-1][0] + 1 if rows else 1)
+    for key, value in rows:
+        listed[key] = sys.intern(value)
+    return listed
 
 
 _indices: WeakKeyDictionary[Engine, FacetIndex] = WeakKeyDictionary()

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import reduce
 from itertools import islice
 from math import log
@@ -25,7 +24,7 @@ MAX_LIMIT = 200
 # More hits than this are not looked for: beyond it the total is a lower bound, and no reader pages that far.
 MAX_HITS = 30_000
 # So many of the best hits, in the default order of records, are ranked by how well they fit; the others follow.
-RANKED = 300
+RANKED = 200
 _LOOSE_HITS = 3_000
 _FACET_VALUES = 60
 _SINGLE = ("exception", "kind", "status", "flag", "release", "package")
@@ -42,28 +41,27 @@ def records(connection: Connection, filters: Filters, *, cursor: str = "", limit
     position = _position(cursor, searching=bool(filters.q.strip()))
     index = facets.index(connection, generation(connection))
     narrowing = _Narrowing(connection, index, filters)
-    hits, loose = _hits(connection, query) if query else ([], False)
     searching = bool(filters.q.strip())
-    hit_set = facets.bits(hits) if searching else None
-    found = narrowing.all() if hit_set is None else narrowing.all() & hit_set
-    counted = narrowing.facets(hit_set)
-    if not searching:
-        keys = list(islice(facets.keys(found, after=position), limit + 1))
-        following = _cursor("k", keys[limit - 1]) if len(keys) > limit else None
-    else:
-        kept = facets.among(hits, found) if narrowing.sets else hits
+    if searching:
+        hits, loose = _hits(connection, query)
+        kept = narrowing.among(hits)
         keys = _ranked(connection, query, kept)[position : position + limit + 1]
-        following = _cursor("o", position + limit) if len(keys) > limit else None
-    items = summaries(connection, keys[:limit])
-    marked = tuple(replace(item, hits=search.hits(query, item.message)) for item in items) if query else tuple(items)
-    return Page(marked, following, found.bit_count(), counted, loose)
+        total, following = len(kept), _cursor("o", position + limit)
+        counted = narrowing.hit_facets(hits)
+    else:
+        found, loose = narrowing.all(), False
+        keys = list(islice(facets.keys(found, after=position), limit + 1))
+        total, following = found.bit_count(), _cursor("k", keys[limit - 1]) if len(keys) > limit else ""
+        counted = narrowing.facets()
+    items = summaries(connection, keys[:limit], query)
+    return Page(tuple(items), following if len(keys) > limit else None, total, counted, loose)
 
 
 def _hits(connection: Connection, query: Query) -> tuple[list[int], bool]:
     """Return the records with all terms; where there are none, those with some, the best first, and True."""
     terms = [" ".join(term) for term in query.terms]
     found = sqlite.matching(connection, terms, limit=MAX_HITS)
-    if found or len(terms) == 1:
+    if found or len(terms) <= 1:
         return found, False
     weights: dict[int, float] = defaultdict(float)
     for term in terms:
@@ -109,22 +107,44 @@ class _Narrowing:
                 chosen &= of
         return chosen
 
-    def facets(self, hits: int | None) -> dict[str, Mapping[str, int]]:
-        """Return the counts of every dimension under the filters of the others."""
-        return {dimension: self._counts(dimension, hits) for dimension in facets.DIMENSIONS}
+    def among(self, hits: list[int], *, but: str = "") -> list[int]:
+        """Return the hits that all filters select, that of one dimension left out."""
+        return facets.among(hits, self.all(but=but)) if self.sets.keys() - {but} else hits
 
-    def _counts(self, dimension: str, hits: int | None) -> Mapping[str, int]:
-        values: Mapping[str, int] = self.index.values(self.connection, dimension)
+    def facets(self) -> dict[str, Mapping[str, int]]:
+        """Return the counts of every dimension under the filters of the others."""
+        return {dimension: self._counts(dimension) for dimension in facets.DIMENSIONS}
+
+    def hit_facets(self, hits: list[int]) -> dict[str, Mapping[str, int]]:
+        """Return the same among the hits of a search."""
+        whole = facets.bits(hits)
+        return {dimension: self._hit_counts(dimension, hits, whole) for dimension in facets.DIMENSIONS}
+
+    def _counts(self, dimension: str) -> Mapping[str, int]:
+        values = self.index.values(self.connection, dimension)
         wanted: Iterable[str] = self._shown_modules() if dimension == "module" else values
-        if hits is None and not self.sets.keys() - {dimension}:
-            totals = self.index.totals(self.connection, dimension)
-            counted = {value: totals[value] for value in wanted}
-        else:
+        if self.sets.keys() - {dimension}:
             under = self.all(but=dimension)
-            under = under if hits is None else under & hits
-            counted = {value: n for value in wanted if (n := (values[value] & under).bit_count())}
-        ordered = sorted(counted.items(), key=lambda item: (-item[1], item[0]))
-        return dict(ordered[:_FACET_VALUES])
+            return _most({value: (values[value] & under).bit_count() for value in wanted})
+        totals = self.index.totals(self.connection, dimension)
+        return _most({value: totals[value] for value in wanted})
+
+    def _hit_counts(self, dimension: str, hits: list[int], whole: int) -> Mapping[str, int]:
+        """Return the counts of one dimension among the hits, which are there as a list and as a set."""
+        index, connection = self.index, self.connection
+        hits = self.among(hits, but=dimension)
+        match dimension:
+            case "flag":
+                flags = index.flags_of(connection)
+                return _most(Counter(flag for key in hits if key in flags for flag in flags[key]))
+            case "exception":
+                return _most(Counter(map(index.exceptions_of(connection).__getitem__, hits)))
+            case "module":
+                folders = index.folders_of(connection, self._shown_modules())
+                return _most(Counter(map(folders.__getitem__, hits)))
+            case _:
+                under = whole & self.all(but=dimension)
+                return _most({v: (of & under).bit_count() for v, of in index.values(connection, dimension).items()})
 
     def _shown_modules(self) -> list[str]:
         """Return the folders and files right below the chosen one, or below the first that has several."""
@@ -143,6 +163,12 @@ class _Narrowing:
                 return values[self.module]
         starting = [of for value, of in values.items() if value.startswith(prefix)]
         return reduce(or_, starting, 0)
+
+
+def _most(counted: Mapping[str, int]) -> dict[str, int]:
+    """Return the counts that are not 0, the greatest first, at most so many as a page can show."""
+    some = [(value, count) for value, count in counted.items() if value and count]
+    return dict(sorted(some, key=lambda item: (-item[1], item[0]))[:_FACET_VALUES])
 
 
 def _source_roots(connection: Connection) -> list[str]:

@@ -13,6 +13,7 @@ from app.errors import NotFound
 from app.store import sqlite, titles
 from app.store.document import Excerpt
 from app.store.origin import Origin
+from app.store.search import Query, hits
 from app.store.stored import read_wording, unpacked_excerpt
 from app.store.values import SitePlace, StoredDocument, Summary
 
@@ -104,17 +105,17 @@ def _place(own: str, version: str, row: Sequence[Any]) -> SitePlace:
     )
 
 
-def summaries(connection: Connection, keys: Sequence[int]) -> list[Summary]:
-    """Return the list rows of these records, in the order of `keys`. One statement."""
+def summaries(connection: Connection, keys: Sequence[int], query: Query | None = None) -> list[Summary]:
+    """Return the list rows of these records, in the order of `keys`, hits of a query marked. One statement."""
     if not keys:
         return []
     marks = ", ".join("?" * len(keys))
     rows = sqlite.query_rows(connection, f"{_SUMMARY} WHERE r.key IN ({marks})", keys)
     by_key = {row[0]: row for row in rows}
-    return [_summary(by_key[key]) for key in keys if key in by_key]
+    return [_summary(by_key[key], query) for key in keys if key in by_key]
 
 
-def _summary(row: Sequence[Any]) -> Summary:
+def _summary(row: Sequence[Any], query: Query | None) -> Summary:
     _, name, package, kind, exception, title, message, parts, status, module, function, flags, *releases = row
     first, last, gone_since = releases
     return Summary(
@@ -132,4 +133,5 @@ def _summary(row: Sequence[Any]) -> Summary:
         first=first,
         last=last,
         gone_since=gone_since,
+        hits=hits(query, message) if query else (),
     )

@@ -5,11 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 MAX_TERMS = 12
 MAX_QUERY = 400
 _QUOTED = re.compile(r'"([^"]*)"|(\S+)')
 _WORD = re.compile(r"[^\W_]+")
+
+
+@lru_cache(256)
+def _pattern(terms: tuple[tuple[str, ...], ...]) -> re.Pattern[str]:
+    longest_first = sorted(terms, key=lambda term: -len(" ".join(term)))
+    alternatives = "|".join(r"[\W_]+".join(map(re.escape, term)) for term in longest_first)
+    return re.compile(rf"(?<![^\W_])(?:{alternatives})" if terms else r"(?!)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +38,11 @@ class Query:
 
     def __bool__(self) -> bool:
         return bool(self.terms)
+
+    @property
+    def pattern(self) -> re.Pattern[str]:
+        """Return what finds a term in a text: it begins where a word begins and may end within one."""
+        return _pattern(self.terms)
 
 
 # What a term counts where it is found: in an option, the title, the message, names, the module.
@@ -72,26 +85,4 @@ def _best(term: str, fields: Sequence[str]) -> float:
 
 def hits(query: Query, text: str) -> tuple[tuple[int, int], ...]:
     """Return the (start, end) of every term in a text, in order, none overlapping."""
-    words = [(found.group().lower(), found.start(), found.end()) for found in _WORD.finditer(text)]
-    marked: list[tuple[int, int]] = []
-    at = 0
-    while at < len(words):
-        found = next((length for term in query.terms if (length := _fits(term, words, at))), None)
-        if found is None:
-            at += 1
-            continue
-        count, letters = found
-        start = words[at + count - 1][1]
-        marked.append((words[at][1], start + letters))
-        at += count
-    return tuple(marked)
-
-
-def _fits(term: tuple[str, ...], words: list[tuple[str, int, int]], at: int) -> tuple[int, int] | None:
-    """Return (words, letters of the last one) where a term stands at a word; its last word may be a half one."""
-    if at + len(term) > len(words):
-        return None
-    *whole, last = term
-    if any(words[at + i][0] != word for i, word in enumerate(whole)):
-        return None
-    return (len(term), len(last)) if words[at + len(term) - 1][0].startswith(last) else None
+    return tuple(found.span() for found in query.pattern.finditer(text))
