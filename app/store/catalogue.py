@@ -138,7 +138,7 @@ def _changes(
     totals: dict[str, int] = {}
     lists: dict[str, tuple[Summary, ...]] = {}
     for name, also in (("new", "back"), ("moved", "moved"), ("reworded", "reworded"), ("gone", "gone")):
-        where = "FROM change WHERE release_id = ? AND what IN (?, ?) AND detail <> 'line'"
+        where = "FROM change WHERE release_id = ? AND what IN (?, ?)"
         totals[name] = sqlite.query_rows(connection, f"SELECT COUNT(*) {where}", (release_id, name, also))[0][0]
         found = sqlite.query_rows(
             connection, f"SELECT record_key {where} ORDER BY record_key LIMIT ?", (release_id, name, also, limit)

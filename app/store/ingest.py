@@ -334,7 +334,10 @@ def body_of(document: Document) -> bytes:
 
 
 def _changes(sites: Mapping[int, Site], releases: int) -> Iterator[tuple[int, str, str]]:
-    """Yield (index of the release, what, detail) of everything that happened to a record."""
+    """Yield (index of the release, what, detail) of what happened to a record.
+
+    A move by lines only is left out: it is true of nearly every record in every release, and no list shows it.
+    """
     present = sorted(sites)
     if present[0] > 0:
         yield present[0], "new", ""
@@ -343,7 +346,8 @@ def _changes(sites: Mapping[int, Site], releases: int) -> Iterator[tuple[int, st
         if after > before + 1:
             yield before + 1, "gone", ""
             yield after, "back", ""
-        if detail := life.move(old, new):
+        detail = life.move(old, new)
+        if detail in ("file", "function"):
             yield after, "moved", detail
         if life.reworded(old, new):
             yield after, "reworded", ""
