@@ -9,6 +9,7 @@ from pathlib import Path
 from sqlalchemy import Connection
 
 from app.lineage.identity import folded_code
+from app.lineage.ledger import load as load_ledger
 from app.records.load import survey
 from app.records.model import CuratedRecord
 from app.store import queries, sqlite
@@ -34,14 +35,21 @@ def check(store: Store | None, folder: Path) -> Report:
         records, broken = survey(package)
         problems += broken
         count += len(records)
-        if store is None:
-            notes.append(f"{package.name}: not compared with any release, since the database is empty")
+        if store is None or not _is_complete(store, folder.parent / "lineage" / f"{package.name}.tsv", package.name):
+            notes.append(f"{package.name}: not compared with the sources, since not all its releases are ingested")
             continue
         with store.reading() as connection:
             found = _Comparison(connection, package.name, records)
             problems += found.problems()
             notes += found.notes()
     return Report(count, tuple(problems), tuple(notes))
+
+
+def _is_complete(store: Store, ledger: Path, package: str) -> bool:
+    """Tell whether every release is there that curated records may speak of: those of the ledger, else any."""
+    with store.reading() as connection:
+        ingested = {release.version for release in queries.releases(connection, package=package)}
+    return bool(ingested) and load_ledger(ledger).releases <= ingested
 
 
 class _Comparison:
