@@ -211,6 +211,8 @@ def _request(content_type: str, body: bytes, query: Mapping[str, str]) -> Identi
     Raises: BadInput: it is neither.
     """
     kind = content_type.partition(";")[0].strip().lower()
+    if kind == "application/x-www-form-urlencoded":  # what `curl -d` says of anything
+        kind = "application/json" if body.lstrip().startswith(b'{"text"') else "text/plain"
     if kind in ("application/json", ""):
         try:
             asked = IdentifyRequest.model_validate(orjson.loads(body))

@@ -31,6 +31,15 @@ def test_json_and_plain_text_get_the_same_answer(client: Client, ids: dict[str, 
     assert {"message", "exception"} <= set(match["evidence"])
 
 
+@pytest.mark.parametrize("body", [ERROR, orjson.dumps({"text": ERROR})], ids=["a log", "JSON"])
+def test_what_curl_sends_without_a_header_is_understood(client: Client, body: str | bytes) -> None:
+    answer = client.request(
+        "POST", "/api/identify", content=body, headers={"content-type": "application/x-www-form-urlencoded"}
+    )
+
+    assert answer.json() == asked(client, ERROR).json()
+
+
 def test_nothing_known_is_an_answer(client: Client) -> None:
     body = asked(client, "RuntimeError: CUDA error: device-side assert triggered").json()
 
