@@ -11,11 +11,13 @@ import os
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from functools import cached_property
 from hashlib import blake2b
 from importlib.metadata import version
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 from app.store import document as document_module
 from app.store import pages as kept
@@ -118,14 +120,12 @@ def prerender(
         waiting = kept.stale(connection, kind=PAGE_KIND, fingerprint=fingerprint)
     if waiting:
         workers = min(processes or os.cpu_count() or 1, -(-len(waiting) // _CHUNK))
-        with ProcessPoolExecutor(
-            workers, get_context("spawn"), initializer=_start, initargs=(store.url, site, licences)
-        ) as pool:
+        with _mapping(workers, store.url, site, licences) as mapped:
             done = 0
             # A bounded number of pages is in flight, and each commit is short: a reader or another writer can go on.
             for start in range(0, len(waiting), _CHUNK * _COMMIT):
                 chunks = list(_chunks(waiting[start : start + _CHUNK * _COMMIT]))
-                rows = [row for packed in pool.map(_pack, chunks) for row in packed]
+                rows = [row for packed in mapped(_pack, chunks) for row in packed]
                 with store.writing() as writing:
                     kept.keep(writing, PAGE_KIND, rows)
                 done += len(rows)
@@ -137,6 +137,23 @@ def prerender(
 
 _renderer: RecordRenderer | None = None
 _reader: RecordReader | None = None
+
+
+@contextmanager
+def _mapping(workers: int, url: str, site: Site, licences: Mapping[str, str]) -> Iterator[Callable[..., Iterator[Any]]]:
+    """Lend a `map` over processes; a single worker is this process, which a few pages need no other for."""
+    if workers > 1:
+        with ProcessPoolExecutor(
+            workers, get_context("spawn"), initializer=_start, initargs=(url, site, licences)
+        ) as pool:
+            yield pool.map
+        return
+    _start(url, site, licences)
+    try:
+        yield map
+    finally:
+        if _reader is not None:
+            _reader.close()
 
 
 def _start(url: str, site: Site, licences: Mapping[str, str]) -> None:
