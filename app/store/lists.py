@@ -22,7 +22,7 @@ from app.store.values import Filters, Page, Suggestion
 
 MAX_LIMIT = 200
 # More hits than this are not looked for: beyond it the total is a lower bound, and no reader pages that far.
-MAX_HITS = 30_000
+MAX_HITS = 10_000
 # So many of the best hits, in the default order of records, are ranked by how well they fit; the others follow.
 RANKED = 200
 _LOOSE_HITS = 3_000
