@@ -18,6 +18,7 @@ from app.mine.package import Package
 from app.mine.sites import finished, module_of, report_of
 from app.mine.text import Text, template_of
 from app.mine.wheels import Archive, Reader, opened
+from app.processes import end_with_parent
 
 Progress = Callable[[int, int], None]
 TASK_BYTES = 1_000_000
@@ -66,13 +67,18 @@ def mine(
     )
 
 
+def _start() -> None:
+    end_with_parent()
+    gc.disable()  # what one file leaves behind is little, and each collection walks every tree
+
+
 class _Miners:
     """Reads files of one archive in this process or in several."""
 
     def __init__(self, archive: Path, count: int) -> None:
         self._archive = archive
         self._pool = (
-            ProcessPoolExecutor(count, mp_context=get_context("spawn"), initializer=gc.disable) if count > 1 else None
+            ProcessPoolExecutor(count, mp_context=get_context("spawn"), initializer=_start) if count > 1 else None
         )
 
     def __enter__(self) -> _Miners:

@@ -19,6 +19,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
+from app.processes import end_with_parent
 from app.store import document as document_module
 from app.store import pages as kept
 from app.store.document import (
@@ -158,6 +159,7 @@ def _mapping(workers: int, url: str, site: Site, licences: Mapping[str, str]) ->
 
 def _start(url: str, site: Site, licences: Mapping[str, str]) -> None:
     global _renderer, _reader  # noqa: PLW0603
+    end_with_parent()
     _renderer = RecordRenderer(site, licences)
     _reader = RecordReader(Store(url))
 
