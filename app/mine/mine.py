@@ -7,10 +7,8 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from multiprocessing import get_context, parent_process
-from multiprocessing.connection import wait
+from multiprocessing import get_context
 from pathlib import Path
-from threading import Thread
 
 from app.errors import TooLarge
 from app.mine.draft import Draft, FileReport, Passed
@@ -111,22 +109,6 @@ class _Miners:
         else:
             futures = [self._pool.submit(_read, self._archive, task, wanted) for task in tasks]
             yield from (future.result() for future in as_completed(futures))
-
-
-def _start_worker() -> None:
-    """Prepare a process of the pool: no collector, for trees are without circles, and no life after its parent's.
-
-    A killed parent closes no queue, so that its workers would wait for tasks for ever.
-    """
-    gc.disable()
-    parent = parent_process()
-    if parent is not None:
-        Thread(target=_end_with, args=(parent.sentinel,), daemon=True).start()
-
-
-def _end_with(sentinel: int) -> None:
-    wait([sentinel])
-    os._exit(1)
 
 
 def _tasks(modules: Iterable[tuple[str, int]]) -> Iterator[tuple[str, ...]]:
