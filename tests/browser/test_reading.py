@@ -90,7 +90,7 @@ def test_everything_can_be_done_by_keyboard(page: Page, facts: dict[str, Any]) -
     page.keyboard.press("k")
     first = page.locator("a.hit").first
     expect(first).to_be_focused()
-    assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
+    expect(first).to_have_css("outline-style", "solid")
     page.keyboard.press("Enter")
     page.wait_for_url(re.compile(r"/errors/[0-9a-f]{16}"))
 

@@ -151,7 +151,8 @@ def sampled(store: Store, count: int) -> list[tuple[str, str, dict[str, str]]]:
         signatures = [
             s for s in queries.signatures(connection, package="sglang") if len(s.texts) == 1 and s.kind != "assert"
         ]
-    literals = {s.record_id: max(s.texts[0][0::2], key=len).strip() for s in signatures}
+    # `{x=}` puts "x=" into the text, which the source has behind a brace: a last word like that is left out.
+    literals = {s.record_id: re.sub(r"\S*=$", "", max(s.texts[0][0::2], key=len)).strip() for s in signatures}
     plain = [
         s for s in signatures if len(literals[s.record_id]) >= 30 and not set(literals[s.record_id]) & set("\\\"'\n{}")
     ]

@@ -97,7 +97,9 @@
       const page = new DOMParser().parseFromString(text, "text/html");
       const fresh = page.getElementById("results");
       const open = all("#results details").map((d) => [d.querySelector("summary").textContent, d.open]);
+      const row = all("#results a.hit").indexOf(document.activeElement);
       document.getElementById("results").replaceWith(document.adoptNode(fresh));
+      if (row >= 0) all("#results a.hit")[row]?.focus(); // a late answer does not take the reader's place away
       for (const details of all("#results details")) {
         const was = open.find(([name]) => name === details.querySelector("summary").textContent);
         if (was) details.open = was[1];
