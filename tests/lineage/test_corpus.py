@@ -146,10 +146,13 @@ def says(text: str, literal: str) -> bool:
 
 
 def sampled(store: Store, count: int) -> list[tuple[str, str, dict[str, str]]]:
-    """Return (id, longest literal, path in the wheel by release) of records with a text of their own."""
+    """Return (id, longest literal, path in the wheel by release) of raised records with a text of their own.
+
+    Of a text that is returned and never raised, a text search cannot tell whether it reaches a user.
+    """
     with store.reading() as connection:
         signatures = [
-            s for s in queries.signatures(connection, package="sglang") if len(s.texts) == 1 and s.kind != "assert"
+            s for s in queries.signatures(connection, package="sglang") if len(s.texts) == 1 and s.kind == "raise"
         ]
     # `{x=}` puts "x=" into the text, which the source has behind a brace: a last word like that is left out.
     literals = {s.record_id: re.sub(r"\S*=$", "", max(s.texts[0][0::2], key=len)).strip() for s in signatures}
