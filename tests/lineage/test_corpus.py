@@ -120,7 +120,7 @@ def test_the_life_of_the_second_seed_record(store: Store, releases: Releases) ->
 
 # ---- an independent look: plain text search in the wheels, no parser and none of our code ----------
 
-JOINED = re.compile(r"""(["'])\s*(?:#[^\n]*)?\n\s*[rfbRFB]{0,2}(["'])""")
+JOINED = re.compile(r"""(["'])\s*(?:#[^\n]*\n\s*)*[rfbRFB]{0,2}(["'])""")
 RAISING = re.compile(r"\b(?:raise|assert)\b|set_finish_with_abort|error_msg|msg\b|return\b")
 
 

@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import select
-import subprocess
-import sys
 import textwrap
 from pathlib import Path
 
 from app.mine.mine import mine
 from app.mine.model import MinedRelease, Site
 from app.mine.wheels import archive
-
-ROOT = Path(__file__).resolve().parents[2]
-ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
 
 
 def mined(folder: Path, **files: str) -> MinedRelease:
@@ -397,31 +390,3 @@ def test_keeps_the_hole_of_a_field_that_has_a_default(tmp_path: Path) -> None:
     )
 
     assert only(release).template.text == "{self.policy} is not fcfs or lof"
-
-
-KILLED = """
-import os, sys, time
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
-from app.mine.mine import _start_worker
-
-if __name__ == "__main__":
-    pool = ProcessPoolExecutor(1, mp_context=get_context("spawn"), initializer=_start_worker)
-    print(pool.submit(os.getpid).result(), flush=True)
-    time.sleep(600)
-"""
-
-
-def test_leaves_no_worker_behind_when_killed(tmp_path: Path) -> None:
-    program = tmp_path / "program.py"
-    program.write_text(KILLED)
-    with subprocess.Popen([sys.executable, program], stdout=subprocess.PIPE, cwd=ROOT, env=ENVIRONMENT) as process:
-        assert process.stdout is not None
-        worker = int(process.stdout.readline())
-        with os.fdopen(os.pidfd_open(worker)) as ended:
-            process.kill()
-
-            # A pidfd becomes readable when its process ends; the bound is only there so that a failure ends too.
-            readable, _, _ = select.select([ended], [], [], 120)
-
-    assert readable
