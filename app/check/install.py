@@ -25,8 +25,10 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from app.check.pool import Engine, environment
-from app.check.protocol import Fault, Hardware, ProtocolError, Ready, Start, dump, load
+from app.check import options
+from app.check.pool import Engine
+from app.check.protocol import Hardware
+from app.check.selftest import self_test
 from app.errors import BadInput, Broken, NotFound, Unavailable
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "engines"
@@ -34,7 +36,6 @@ EXPECTED = ("pass", "pass", "pass", "fail: AssertionError", "fail: SystemExit")
 """How the warm-up commands of the engine's process must end: three start, one the model refuses, one the parser."""
 
 STEP_TIMEOUT_S = 3600
-TEST_TIMEOUT_S = 600
 MAX_UNPACKED_BYTES = 2 << 30
 _VERSION = re.compile(r"[0-9][0-9A-Za-z.+]{0,40}\Z")
 _CUDA = re.compile(r"^(nvidia-|cuda-|triton\b)")
@@ -160,6 +161,7 @@ class Installer:
         with self._alone():
             present = _read_engine(self._mark(version))
             if present is not None and present.tested and not again and present.engine == self._planned(recipe):
+                self._options(present.engine)
                 return present.engine
             engine = Engine(
                 version, self._base(recipe), self._release(recipe), tuple(map(self._overlay, self._locks(recipe)))
@@ -261,6 +263,7 @@ class Installer:
     def _test(self, engine: Engine) -> None:
         self.say(f"engine {engine.version}: self-test (imports SGLang and runs {len(EXPECTED)} commands)")
         ready = self_test(engine, self.hardware)
+        options.write(engine, ready.options)
         if len(ready.warmup) != len(EXPECTED) or not all(
             ended.startswith(wanted) for ended, wanted in zip(ready.warmup, EXPECTED, strict=True)
         ):
@@ -268,6 +271,12 @@ class Installer:
                 f"The driver does not fit SGLang {engine.version}: its own commands ended "
                 + "; ".join(ended[:120] for ended in ready.warmup)
             )
+
+    def _options(self, engine: Engine) -> None:
+        """Write down what the release's parser takes, for an engine that was installed before this was done."""
+        if options.read(engine) is None:
+            self.say(f"engine {engine.version}: reading the options of its parser")
+            options.write(engine, self_test(engine, self.hardware).options)
 
     # -- bookkeeping
 
@@ -311,34 +320,6 @@ class Installer:
             yield scratch
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
-
-
-def self_test(engine: Engine, hardware: Hardware) -> Ready:
-    """Start the engine's process and return what it says of itself. Raises: Broken: it does not get ready."""
-    with tempfile.TemporaryDirectory(prefix="errata-selftest-") as folder:
-        process = subprocess.Popen(
-            [str(engine.python), "-P", "-W", "ignore", "-m", engine.module],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=folder,
-            env=environment(Path(folder)), start_new_session=True,
-        )  # fmt: skip
-        start = Start(engine.version, str(engine.release), hardware, tuple(map(str, engine.overlays)))
-        try:
-            said, complaint = process.communicate(dump(start), timeout=TEST_TIMEOUT_S)
-        except subprocess.TimeoutExpired:
-            raise Broken(f"The self-test of SGLang {engine.version} took more than {TEST_TIMEOUT_S} s.") from None
-        finally:
-            process.kill()
-            process.wait()
-    try:
-        report = load(said.partition(b"\n")[0])
-    except ProtocolError:
-        last = complaint.decode(errors="replace").strip().splitlines()[-1:]
-        raise Broken(f"The engine of SGLang {engine.version} said nothing: {''.join(last)[:300]}") from None
-    if isinstance(report, Fault):
-        raise Broken(f"The driver does not fit SGLang {engine.version}: {report.detail}")
-    if not isinstance(report, Ready):
-        raise Broken(f"The engine of SGLang {engine.version} did not get ready.")
-    return report
 
 
 def unpack(wheel: Path, folder: Path) -> None:

@@ -313,10 +313,33 @@ class Start(Message):
 
 
 @dataclass(frozen=True, slots=True)
+class Option(Message):
+    """One option of the release's own argument parser, as the parser declares it.
+
+    Shape: `names` are all spellings, `dest` the field they set. `nargs` is "" for one value, "0" for none, else what
+    argparse takes ("?", "*", "+", a number). `const` is what a flag without a value sets. `deprecated` is what the
+    release itself says of the option, `instead` the option (perhaps with its value) or the text it points to.
+    """
+
+    names: tuple[str, ...]
+    dest: str
+    nargs: str = ""
+    choices: tuple[str, ...] = ()
+    default: Json = None
+    const: Json = None
+    type: str = ""
+    required: bool = False
+    deprecated: bool = False
+    instead: str = ""
+    help: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Ready(Message):
     """The first line a parent writes, once it has imported and warmed everything.
 
-    Shape: `warmup` says how each warm-up command ended; `stand_ins` are the targets it has replaced.
+    Shape: `warmup` says how each warm-up command ended; `stand_ins` are the targets it has replaced; `options` is
+    what the release's argument parser takes, in its order.
     """
 
     version: str
@@ -328,6 +351,7 @@ class Ready(Message):
     modules: int
     warmup: tuple[str, ...] = ()
     stand_ins: tuple[str, ...] = ()
+    options: tuple[Option, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

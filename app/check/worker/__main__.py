@@ -39,7 +39,7 @@ def main() -> int:
 
 def serve(start: Start, source: int, sink: int) -> int:
     """Make the engine ready and answer its jobs."""
-    from app.check.worker import standins, warmup
+    from app.check.worker import options, standins, warmup
     from app.check.worker.driver import Engine
     from app.check.worker.forks import Forks
 
@@ -61,6 +61,7 @@ def serve(start: Start, source: int, sink: int) -> int:
         modules=len(sys.modules),
         warmup=ended,
         stand_ins=tuple(sorted(standins.installed())),
+        options=options.declared(engine.parser),
     )
     _say(sink, dump(ready))
     Forks(engine.check, start.max_children, source, sink).serve()

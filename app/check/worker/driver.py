@@ -287,6 +287,7 @@ class Engine:
         real = cls.add_cli_args
         template = argparse.ArgumentParser()
         real(template)
+        self.parser = template
 
         def add_cli_args(parser: Any) -> None:
             own = {name: vars(parser)[name] for name in ("prog", "usage", "description", "epilog")}
