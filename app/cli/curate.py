@@ -69,15 +69,19 @@ def _facts(document: Document) -> MinedFacts:
 
 
 def lint(format_: FormatOption = Format.TEXT) -> int:
-    """Check every curated record against its format and, where releases were ingested, against them.
+    """Check every curated record against its format and, where releases were ingested, against them and its runs.
 
     Exit code 1: there is something to mend.
     """
+    from app.check.examples import is_launch
+    from app.check.install import recipes
     from app.store import curation, migrate
+    from app.store.examples import Runner
 
     with options.opened() as store:
         usable = migrate.exists(store) and migrate.is_current(store)
-        report = curation.check(store if usable else None, options.places().data / "errors")
+        runner = Runner(recipes(), is_launch)
+        report = curation.check(store if usable else None, options.places().data / "errors", runner)
     if format_ is Format.JSON:
         options.print_json({"records": report.records, "problems": report.problems, "notes": report.notes})
     else:

@@ -70,6 +70,8 @@ def _fitted(text: str) -> str:
 
 
 def _lines(document: Document) -> Iterator[str]:
+    from app.web import proofs
+
     yield f"{document.exception or document.kind}: {document.message or document.condition}"
     yield f"{document.title} [{document.status}, {document.id}]"
     yield from _section("What it means", document.meaning)
@@ -80,6 +82,8 @@ def _lines(document: Document) -> Iterator[str]:
     yield from _section("Solutions", *numbered)
     if document.example is not None:
         yield from ("", "Before:", document.example.before.rstrip(), "After:", document.example.after.rstrip())
+        yield from proofs.of_example(document.example.verified)
+        yield from _section("Not verified here", document.not_verified)
     yield from _section("When it happens", document.trigger, *(f"- {situation}" for situation in document.situations))
     yield from _section("Options", " ".join(document.flags))
     yield from _section("Life", life(document.history))

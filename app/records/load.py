@@ -44,9 +44,12 @@ def load(path: Path) -> CuratedRecord:
     if front.package != path.parent.name:
         raise RecordError(f"{where}: package: {front.package!r} differs from the folder's name {path.parent.name!r}")
     try:
-        return CuratedRecord(file=path.name, slug=name[2], front=front, body=body(rest, offset))
+        said = body(rest, offset)
     except BodyError as error:
         raise RecordError(f"{where}: {error}") from None
+    if (front.example.solution or 1) > len(said.solutions):
+        raise RecordError(f"{where}: example.solution: there are {len(said.solutions)} solutions")
+    return CuratedRecord(file=path.name, slug=name[2], front=front, body=said)
 
 
 def load_all(folder: Path) -> tuple[CuratedRecord, ...]:

@@ -12,11 +12,13 @@ Option = Annotated[str, StringConstraints(pattern=r"^--?[A-Za-z0-9][A-Za-z0-9_.-
 Link = Annotated[str, StringConstraints(pattern=r"^https://[^\s<>\"]+$")]
 
 
-class _Value(BaseModel):
+class Value(BaseModel):
+    """A frozen value that is read strictly."""
+
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
-class PinnedSource(_Value):
+class PinnedSource(Value):
     """The place a record was written from: a commit or tag, a path in the repository, lines."""
 
     ref: Text
@@ -26,30 +28,35 @@ class PinnedSource(_Value):
     end_line: Annotated[int, Field(ge=1)] | None = None
 
 
-class Provenance(_Value):
+class Provenance(Value):
     """Who made the analysis and where a fault in it is reported."""
 
     analysis: Text
     report_url: Link | None = None
 
 
-class Example(_Value):
-    """What meets the error and what does not. `engines` and `hardware` say where a run is meant to prove it."""
+class Example(Value):
+    """What meets the error and what does not.
+
+    Shape: `engines` and `hardware` say where a run is meant to prove it, `solution` which numbered solution `after`
+           carries out.
+    """
 
     before: Text
     after: Text
     engines: Annotated[list[Text], Field(max_length=30)] = []
     hardware: Text | None = None
+    solution: Annotated[int, Field(ge=1)] | None = None
 
 
-class Related(_Value):
+class Related(Value):
     """Another record and why it is worth reading."""
 
     id: Id
     why: Text
 
 
-class FrontMatter(_Value):
+class FrontMatter(Value):
     """What stands between the `+++` lines."""
 
     id: Id
@@ -68,7 +75,7 @@ class FrontMatter(_Value):
     related: Annotated[list[Related], Field(max_length=20)] = []
 
 
-class Body(_Value):
+class Body(Value):
     """What stands under the headings, Markdown with soft line breaks folded."""
 
     meaning: Text
@@ -81,7 +88,7 @@ class Body(_Value):
     not_verified: Text | None = None
 
 
-class CuratedRecord(_Value):
+class CuratedRecord(Value):
     """One curated file. `file` is its name, `slug` the readable half of that."""
 
     file: str

@@ -51,6 +51,8 @@ TODO a launch command or code that meets the error
 after = '''
 TODO the same without it
 '''
+# hardware = "h100-80gb"  # where another machine is needed
+solution = 1  # the numbered solution that `after` carries out; no line where it is none of them
 +++
 
 ## Meaning
@@ -84,6 +86,10 @@ raise NotImplementedError("TODO: check this before calling")
 ### Prevention
 
 - TODO how not to meet it again.
+
+## Not verified
+
+TODO why no engine can be made to raise it. Delete this heading where `errata verify` has run the example.
 """
 
 

@@ -10,6 +10,7 @@ from app.lineage.identity import folded_code, identity_text
 from app.mine.model import MinedRelease, Site, Template
 from app.records.load import RecordError
 from app.records.model import CuratedRecord, FrontMatter, PinnedSource
+from app.records.runs import Run, Runs, fresh
 from app.records.slug import slug
 from app.store import document as doc
 from app.store import titles
@@ -65,7 +66,8 @@ class PackageBuild:
     """All records of one package in the default order (the better one first) and how to write their documents.
 
     Shape: `elsewhere` maps ids of other packages' records to (title, exception). `strict`: everything that curated
-    records speak of is there, so that an unknown id is a fault; else it is left out.
+    records speak of is there, so that an unknown id is a fault; else it is left out. `runs` are what was run of the
+    curated records' examples.
     """
 
     origin: Origin
@@ -74,6 +76,7 @@ class PackageBuild:
     trigger: Trigger
     elsewhere: Mapping[str, tuple[str, str]]
     strict: bool
+    runs: Runs
 
     def documents(self) -> Iterator[doc.Document]:
         """Yield the document of each record, in order.
@@ -91,6 +94,7 @@ class PackageBuild:
         message = record.message
         past = history(self.origin, self.versions, record.sites)
         body = record.curated.body if record.curated else None
+        proven = _proven(record, self.versions, self.runs)
         return doc.Document(
             id=record.id,
             url=f"/errors/{record.id}",
@@ -112,8 +116,8 @@ class PackageBuild:
             source=self._source(record),
             guards=site.guards,
             flags=record.flags,
-            solutions=_solutions(self.origin.package, body.solutions if body else (), past),
-            example=_example(record.curated),
+            solutions=_solutions(self.origin.package, record.curated, past, proven),
+            example=_example(record.curated, proven),
             defence=_defence(record.curated),
             not_verified=body.not_verified if body else None,
             history=past,
@@ -212,8 +216,27 @@ def _variants(site: Site) -> tuple[doc.TextVariant, ...]:
     )
 
 
-def _solutions(package: str, stated: Sequence[str], past: doc.History) -> tuple[doc.Solution, ...]:
-    solutions = [doc.Solution(text=text) for text in stated]
+def _proven(record: Record, versions: Sequence[str], runs: Runs) -> tuple[Run, ...]:
+    """Return the runs that prove the record's present example on releases that have it."""
+    if record.curated is None:
+        return ()
+    life = {versions[release] for release in record.sites}
+    made = fresh(runs, record.id, record.curated.front.example)
+    return tuple(run for run in made if run.good and run.engine in life)
+
+
+def _solutions(
+    package: str, curated: CuratedRecord | None, past: doc.History, proven: Sequence[Run]
+) -> tuple[doc.Solution, ...]:
+    stated = curated.body.solutions if curated else ()
+    carried_out = curated.front.example.solution if curated else None
+    verified = tuple(
+        doc.Verified(engine=run.engine, run=run.after, date=run.date, hardware=run.hardware) for run in proven
+    )
+    solutions = [
+        doc.Solution(text=text, verified=verified if number == carried_out else ())
+        for number, text in enumerate(stated, start=1)
+    ]
     gone = past.gone_since
     if gone and not any(gone in solution.text for solution in solutions):
         text = f"Upgrade {package} to {gone} or later: this error is gone since {gone}."
@@ -221,12 +244,21 @@ def _solutions(package: str, stated: Sequence[str], past: doc.History) -> tuple[
     return tuple(solutions)
 
 
-def _example(curated: CuratedRecord | None) -> doc.Example | None:
+def _example(curated: CuratedRecord | None, proven: Sequence[Run]) -> doc.Example | None:
     if curated is None:
         return None
     example = curated.front.example
     return doc.Example(
-        before=example.before, after=example.after, engines=tuple(example.engines), hardware=example.hardware
+        before=example.before,
+        after=example.after,
+        engines=tuple(example.engines),
+        hardware=example.hardware,
+        verified=tuple(
+            doc.VerifiedExample(
+                engine=run.engine, before=run.before, after=run.after, date=run.date, hardware=run.hardware
+            )
+            for run in proven
+        ),
     )
 
 

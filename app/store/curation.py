@@ -12,8 +12,11 @@ from app.lineage.identity import folded_code
 from app.lineage.ledger import load as load_ledger
 from app.records.load import survey
 from app.records.model import CuratedRecord
-from app.store import queries, sqlite
+from app.records.runs import Runs
+from app.records.runs import load as load_runs
+from app.store import examples, queries, sqlite
 from app.store.engine import Store
+from app.store.examples import Runner
 from app.store.values import Signature
 
 
@@ -26,8 +29,11 @@ class Report:
     notes: tuple[str, ...]
 
 
-def check(store: Store | None, folder: Path) -> Report:
-    """Check the curated files of every package below a folder; without a store only their form."""
+def check(store: Store | None, folder: Path, runner: Runner | None = None) -> Report:
+    """Check the curated files of every package below a folder; without a store only their form.
+
+    Shape: `runner` says which examples must have stored runs, and on which releases; None: none must.
+    """
     problems: list[str] = []
     notes: list[str] = []
     count = 0
@@ -42,6 +48,8 @@ def check(store: Store | None, folder: Path) -> Report:
             found = _Comparison(connection, package.name, records)
             problems += found.problems()
             notes += found.notes()
+            if runner is not None:
+                problems += found.unproven(load_runs(folder.parent / "runs" / f"{package.name}.jsonl"), runner)
     return Report(count, tuple(problems), tuple(notes))
 
 
@@ -85,6 +93,12 @@ class _Comparison:
             for site in self._sites(record):
                 if site.record_id != record.front.id:
                     yield f"{self.package}/{record.file}: its site is the mined record {site.record_id}"
+
+    def unproven(self, runs: Runs, runner: Runner) -> Iterator[str]:
+        """Yield which examples lack a run, or have one that shows something else than the record says."""
+        lives = {record.front.id: examples.life(self.connection, record.front.id) for record in self.records}
+        for problem in examples.problems(self.records, lives, runs, runner):
+            yield f"{self.package}/{problem}"
 
     def _sites(self, record: CuratedRecord) -> list[Signature]:
         front = record.front

@@ -50,6 +50,8 @@ class Verified(_Value):
 
     engine: str
     run: str
+    date: str
+    hardware: str
 
 
 class Solution(_Value):
@@ -66,6 +68,8 @@ class VerifiedExample(_Value):
     engine: str
     before: str
     after: str
+    date: str
+    hardware: str
 
 
 class Example(_Value):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 import orjson
@@ -16,6 +16,7 @@ from app.lineage.ledger import Ledger
 from app.mine.model import MinedRelease, Site
 from app.records.load import RecordError
 from app.records.model import CuratedRecord
+from app.records.runs import Runs
 from app.store import build, facets, life, search, sqlite, stored
 from app.store.document import Document
 from app.store.engine import Store
@@ -40,6 +41,7 @@ class PackageInput:
     key: str
     strict: bool
     trigger: build.Trigger
+    runs: Runs = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +110,8 @@ def _build(package: PackageInput) -> tuple[build.PackageBuild, Mapping[str, str]
         raise RecordError("\n".join(lines))
     records = build.records(package.releases, found.records, curated)
     versions = tuple(release.version for release in package.releases)
-    return build.PackageBuild(origin, versions, records, package.trigger, {}, package.strict), unmatched
+    made = build.PackageBuild(origin, versions, records, package.trigger, {}, package.strict, package.runs)
+    return made, unmatched
 
 
 def _pin(origin: Origin, record: CuratedRecord) -> Pin:

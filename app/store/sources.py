@@ -24,6 +24,7 @@ from app.mine import cache, packages, wheels
 from app.mine.model import MinedRelease
 from app.mine.wording import trigger
 from app.records.load import files, load_all
+from app.records.runs import load as load_runs
 from app.store import ingest, migrate, stored
 from app.store.engine import Store
 from app.store.ingest import Outcome, PackageInput, Progress, StoredPackage
@@ -55,6 +56,10 @@ class Places:
     def curated(self, package: str) -> Path:
         """Return the folder of a package's curated records."""
         return self.data / "errors" / package
+
+    def runs(self, package: str) -> Path:
+        """Return the file of the stored runs of a package's curated examples."""
+        return self.data / "runs" / f"{package}.jsonl"
 
 
 def wanted(specification: str, folder: Path | None = None) -> Wanted:
@@ -110,6 +115,7 @@ def ingest_package(store: Store, places: Places, releases: Sequence[Wanted], pro
         key=key,
         strict=bool(ledger.releases) and ledger.releases <= keys.keys(),
         trigger=trigger,
+        runs=load_runs(places.runs(name)),
     )
     return ingest.ingest(store, package, progress)
 
@@ -227,10 +233,11 @@ def release_key(sha256: str, exclude: Iterable[str]) -> str:
 
 
 def _package_key(name: str, release_keys: Mapping[str, str], places: Places) -> str:
-    """Return from what a package's rows are made: releases, ledger, curated files, and the code that makes them."""
+    """Return from what a package's rows are made: releases, ledger, curated files, runs, the code that makes them."""
     parts = [f"{version} {key}" for version, key in sorted(release_keys.items())]
     parts += [_file(places.ledger(name)), _file(places.data / "packages.toml")]
     parts += [f"{path.name} {_file(path)}" for path in files(places.curated(name))]
+    parts.append(_file(places.runs(name)))
     return _digest([*parts, _code("lineage"), _code("records"), _code("store")])
 
 

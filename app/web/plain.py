@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from app.store.document import Document, Solution
+from app.web import proofs
 from app.web.life import change_sentence, life_sentence
 
 _TICKS = re.compile(r"`+")
@@ -49,7 +50,9 @@ def _lines(document: Document, site_url: str) -> Iterator[str]:
     if document.example:
         yield f"\n## Example fix\n\nBefore:\n\n{fenced(document.example.before, 'sh')}"
         yield f"\nAfter:\n\n{fenced(document.example.after, 'sh')}"
-        yield from (f"\nRun on {v.engine}: before, {v.before}; after, {v.after}." for v in document.example.verified)
+        yield from (f"\n{proof[:1].upper()}{proof[1:]}." for proof in proofs.of_example(document.example.verified))
+    if document.not_verified:
+        yield f"\nNot verified here: {document.not_verified}"
     if document.defence:
         yield f"\n## Defensive pattern\n\nStrategy: {document.defence.strategy}"
         if document.defence.code:
@@ -83,7 +86,7 @@ def _source(document: Document) -> Iterator[str]:
 
 def _solution(solution: Solution) -> str:
     derived = " (derived from releases)" if solution.derived else ""
-    return solution.text + derived + "".join(f" (run on {v.engine}: {v.run})" for v in solution.verified)
+    return solution.text + derived + "".join(f" [{proof}]" for proof in proofs.of_solution(solution.verified))
 
 
 def _when(document: Document) -> Iterator[str]:

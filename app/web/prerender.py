@@ -188,6 +188,7 @@ def specimen() -> Document:
         )
     )
     place = Place(version="0.5.18", path="python/a.py", line=3, end_line=3, function="A.f", url="https://github.com/")
+    verified = Verified(engine="0.5.18", run="pass", date="2026-12-01", hardware="h100-80gb")
     return Document(
         id="0" * 16,
         url="/errors/" + "0" * 16,
@@ -215,7 +216,7 @@ def specimen() -> Document:
         ),
         guards=("not (a)", "b"),
         flags=("--a",),
-        solutions=(Solution(text="Upgrade.", derived=True, verified=(Verified(engine="0.5.18", run="pass"),)),),
+        solutions=(Solution(text="Upgrade.", derived=True, verified=(verified,)),),
         example=Example(before="python -m sglang.launch_server --a", after="python -m sglang.launch_server"),
         defence=Defence(strategy="validation", code="if a:\n    raise ValueError", prevention=("Check.",)),
         history=History(

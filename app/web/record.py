@@ -9,9 +9,9 @@ from urllib.parse import urlencode
 
 from markupsafe import Markup
 
-from app.store.document import Defence, Document, Example, Solution, Verified
+from app.store.document import Defence, Document, Example, Solution
 from app.store.queries import SitePlace
-from app.web import diff, highlight, life, markdown
+from app.web import diff, highlight, life, markdown, proofs
 from app.web.frame import DESCRIPTION_LENGTH, Head, Link, head_title, shortened
 from app.web.message import Segment, segments
 
@@ -142,11 +142,6 @@ def record_page(
     )
 
 
-def proof(run: Verified) -> str:
-    """Return a stored run as a reader meets it."""
-    return f"run on {run.engine}: {run.run}"
-
-
 def _head(document: Document, *, indexed: bool) -> Head:
     said = document.meaning or document.trigger or f"{document.exception or 'Message'} in {document.package.name}"
     return Head(
@@ -216,19 +211,16 @@ def _excerpt(text: str, start_line: int, marked: range) -> highlight.Code:
 
 
 def _step(solution: Solution, values: Mapping[str, str]) -> Step:
-    return Step(
-        markdown.inline(solution.text, values=values), solution.derived, tuple(proof(run) for run in solution.verified)
-    )
+    return Step(markdown.inline(solution.text, values=values), solution.derived, proofs.of_solution(solution.verified))
 
 
 def _example(example: Example) -> ShownExample:
     before, after = diff.halves(example.before, example.after)
-    proofs = tuple(f"run on {run.engine}: before, {run.before}; after, {run.after}" for run in example.verified)
     scope = ""
     if example.engines:
         scope = f"For {', '.join(example.engines)}"
         scope += f" on {example.hardware}." if example.hardware else "."
-    return ShownExample(before, after, proofs, scope)
+    return ShownExample(before, after, proofs.of_example(example.verified), scope)
 
 
 def _defence(defence: Defence) -> ShownDefence:

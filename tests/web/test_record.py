@@ -16,10 +16,13 @@ def document(**changes: Any) -> Document:
 
 
 def test_a_claim_that_something_was_run_needs_the_stored_run() -> None:
-    ran = Solution(text="Drop it.", verified=(Verified(engine="0.5.18", run="pass"),))
-    page = record_page(document(solutions=(ran, Solution(text="Or wait."))))
+    runs = [Verified(engine=e, run="pass", date="2026-12-01", hardware="h100-80gb") for e in ("0.5.18", "0.5.19")]
+    page = record_page(document(solutions=(Solution(text="Drop it.", verified=tuple(runs)), Solution(text="Or wait."))))
 
-    assert [step.proofs for step in page.solutions] == [("run on 0.5.18: pass",), ()]
+    assert [step.proofs for step in page.solutions] == [
+        ("run on 0.5.18, 0.5.19 (h100-80gb, 2026-12-01): pass",),
+        (),
+    ]
 
 
 @pytest.mark.parametrize(
