@@ -11,11 +11,16 @@ from typing import Literal
 from rapidfuzz import fuzz
 from rapidfuzz.distance import Levenshtein
 
+_distance = Levenshtein.distance
+
 Kind = Literal["whole", "start", "nested", "inside", "cut", "headless", "damaged"]
 
 _OPENERS = frozenset(":>-([{=,;]")
 _WINDOW = 2_000
 _MIN_RATIO = 78.0
+# Of a damaged literal: how much may be lost or put in one place or lost before it, how near two places are one, and how
+# far before the best window it may begin.
+_MOST_LOST, _MOST_PUT, _MOST_HEADLESS, _NEIGHBOURS, _EARLIER = 14, 8, 4, 2, 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +30,7 @@ class Fit:
     Shape: `kind`: the whole text; its start; after a colon or bracket; anywhere; cut off in the template; without the
     template's beginning; with differing characters. `covered` of `total` literal characters were found; `start` and
     `end` bound the find; `holes` are (start, end) of what fills each hole, (0, 0) where it is lost; `likeness` is 1
-    unless damaged, `edits` are then the positions in the text where it differs.
+    unless damaged, `edits` are then the places where the text differs.
     """
 
     kind: Kind
@@ -35,7 +40,18 @@ class Fit:
     end: int
     holes: tuple[tuple[int, int], ...]
     likeness: float = 1.0
-    edits: tuple[int, ...] = ()
+    edits: tuple[Edit, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """A place where a text differs: characters `lost` to `lost_end` of one literal became `put` to `put_end`."""
+
+    literal: int
+    lost: int
+    lost_end: int
+    put: int
+    put_end: int
 
 
 def fits(literals: tuple[str, ...], text: str) -> bool:
@@ -190,14 +206,14 @@ def open_start(literals: tuple[str, ...], text: str) -> Fit | None:
 
 
 def damaged(literals: tuple[str, ...], text: str) -> Fit | None:
-    """Return how the text carries the template with some characters wrong; None where it says something else.
+    """Return how the text carries the template with some characters wrong; None where too many are.
 
-    A changed word is no damage: where one run of characters was put in another's place, the texts differ.
+    Whether a difference is a slip or another word is decided with the words at hand (`words.py`).
     """
     total = sum(map(len, literals))
     at, covered, weight = 0, 0, 0.0
     holes: list[tuple[int, int]] = []
-    edits: list[int] = []
+    edits: list[Edit] = []
     begin = -1
     for n, literal in enumerate(literals):
         if len(literal) < 4:
@@ -218,16 +234,17 @@ def damaged(literals: tuple[str, ...], text: str) -> Fit | None:
         if not rest:
             holes += [(0, 0)] * (len(literals) - 1 - len(holes))
             break
-        slip = _slip(literal, rest)
+        slip = _slip(literal, rest, hole_follows=n < len(literals) - 1)
         if slip is None:
             if covered and n and len(rest) < 160 and covered * 2 > total:
                 holes += [(at, at + len(rest))] + [(0, 0)] * (len(literals) - 2 - len(holes))
+                at += len(rest)
                 break
             return None
         if n:
             holes.append((at, at + slip.start))
         begin = at + slip.start if begin < 0 else begin
-        edits += [at + place for place in slip.edits]
+        edits += [Edit(n, lost, lost_end, at + put, at + put_end) for lost, lost_end, put, put_end in slip.edits]
         covered += slip.covered
         weight += slip.covered * slip.likeness
         at += slip.end
@@ -246,66 +263,65 @@ class _Slip:
     end: int
     covered: int
     likeness: float
-    edits: tuple[int, ...]
+    edits: tuple[tuple[int, int, int, int], ...]
 
 
-def _slip(literal: str, text: str) -> _Slip | None:
-    """Return where the literal, or its beginning at the text's end, stands with slips only; None where it does not."""
+def _slip(literal: str, text: str, *, hole_follows: bool) -> _Slip | None:
+    """Return where the literal, or its beginning at the text's end, stands nearly; None where it does not."""
     alignment = fuzz.partial_ratio_alignment(literal, text, score_cutoff=_MIN_RATIO)
     if alignment is not None:
-        if len(literal) > len(text) and alignment.src_start > 4:
-            return None
-        return _compared(literal, text, alignment.dest_start if len(literal) <= len(text) else 0)
+        start = alignment.dest_start if len(literal) <= len(text) else 0
+        return _compared(literal, text, start, hole_follows=hole_follows)
     if len(literal) < 10:
         return None
     head = fuzz.partial_ratio_alignment(literal[:10], text, score_cutoff=_MIN_RATIO)
     if head is None or len(text) - head.dest_start > len(literal) + 4:
         return None
-    return _compared(literal, text, head.dest_start)
+    return _compared(literal, text, head.dest_start, hole_follows=hole_follows)
 
 
-def _width(literal: str, text: str, start: int) -> int:
-    """Return how many characters from `start` on are most like the literal; all, where the text ends before it does."""
-    least, most = max(1, len(literal) - 14), min(len(text) - start, len(literal) + 6)
-    if least >= most:
-        return most
-    return min(range(least, most + 1), key=lambda n: (Levenshtein.distance(literal, text[start : start + n]), -n))
+def _window(literal: str, text: str, start: int) -> tuple[int, int]:
+    """Return the part of the text, from about `start` on, that is most like the literal; the shortest at the start.
 
-
-def _compared(literal: str, text: str, start: int) -> _Slip | None:
-    """Compare a literal with the text from `start` on, whose end is open.
-
-    Another word in a word's place, or one too many, is no slip: the texts then say different things.
+    Where the text ends before the literal does, the part goes up to the text's end.
     """
-    size = _width(literal, text, start)
-    steps = list(Levenshtein.opcodes(literal, text[start : start + size]))
+    first = max(0, start - _EARLIER)
+    least, most = first + max(1, len(literal) - _MOST_LOST), min(len(text), first + len(literal) + 6 + _EARLIER)
+    end = most if least >= most else min(range(least, most + 1), key=lambda n: (_distance(literal, text[first:n]), -n))
+    last = min(start + _EARLIER, end - 1)
+    return min(range(first, last + 1), key=lambda n: (_distance(literal, text[n:end]), -n)), end
+
+
+def _compared(literal: str, text: str, start: int, *, hole_follows: bool) -> _Slip | None:
+    """Compare a literal with the text from about `start` on, whose end is open."""
+    start, stop = _window(literal, text, start)
+    steps = list(Levenshtein.opcodes(literal, text[start:stop]))
     if steps and steps[0].tag == "insert":  # the last characters of what fills the hole before
         start += steps[0].dest_end
-        steps = list(Levenshtein.opcodes(literal, text[start : start + size - steps[0].dest_end]))
+        steps = list(Levenshtein.opcodes(literal, text[start:stop]))
+    if steps and steps[0].tag == "delete" and steps[0].src_end > _MOST_HEADLESS:
+        return None
+    while steps and steps[-1].tag == "insert":
+        steps.pop()
     cut = 0
-    while steps and steps[-1].tag != "equal":
+    while steps and (steps[-1].tag == "delete" or (hole_follows and steps[-1].tag == "replace")):
         step = steps.pop()
         cut += step.src_end - step.src_start
-    lost = put = same = total = 0
-    edits: list[int] = []
+    runs: list[tuple[int, int, int, int]] = []
+    total = 0
     for step in steps:
-        width = max(step.src_end - step.src_start, step.dest_end - step.dest_start)
         if step.tag == "equal":
-            same += width
-            if same >= 4:
-                lost = put = 0
             continue
-        same = 0
-        total += width
-        lost += step.src_end - step.src_start
-        put += step.dest_end - step.dest_start
-        if step.tag != "delete" or width <= 2:
-            edits.append(start + step.dest_start)
-        if (min(lost, put) >= 2 and max(lost, put) >= 3) or put >= 5 or lost > 14:
-            return None
+        total += max(step.src_end - step.src_start, step.dest_end - step.dest_start)
+        run = (step.src_start, step.src_end, start + step.dest_start, start + step.dest_end)
+        if runs and run[0] - runs[-1][1] < _NEIGHBOURS:
+            run = (runs[-1][0], run[1], runs.pop()[2], run[3])
+        runs.append(run)
     covered = len(literal) - cut
     end = start + (steps[-1].dest_end if steps else 0)
     if not steps or covered < 4 or (cut > 2 and end < len(text) - 1):
         return None
+    if any(put_end - put > _MOST_PUT or lost_end - lost > _MOST_LOST for lost, lost_end, put, put_end in runs):
+        return None
     likeness = 1 - total / covered
-    return _Slip(start, end, covered, likeness, tuple(edits)) if likeness >= 0.75 else None
+    return _Slip(start, end, covered, likeness, tuple(runs)) if likeness >= 0.75 else None

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from rapidfuzz import fuzz, process
@@ -20,6 +20,7 @@ from app.match.index import Index, Text, bare
 from app.match.log import Block, Frame, Log, read
 from app.match.model import Identification, Match
 from app.match.normal import normal, positions
+from app.match.words import Spelling, says_otherwise
 from app.mine.model import Template
 from app.store.queries import Seen, Signature
 
@@ -29,9 +30,9 @@ _ACCEPTED = 3.0
 _LOOSE_ACCEPTED = 3.9
 _LEAST_LETTERS = 8
 _MAX_VALUE = 400
+_MOST_BEHIND = 3.0
 _WORD = re.compile(r"\w\w")
-_BEGIN = re.compile(r"([A-Za-z]{8,40}) ?(?::|(?<=r)[ .]|(?<=n)[ .])")
-_TOKEN = re.compile(r"[\w\-]+")
+_BEGIN = re.compile(r"(_?[A-Za-z]{8,40})(?: ?:|[ .])")
 _PARAGRAPHS = 64
 
 # kind of fit -> (points of the kind, points of a long text, least letters)
@@ -74,6 +75,12 @@ class _Candidate:
     text: int = -1
     segment: int = -1
     decided: bool = False
+    behind: float = 0.0
+
+    @property
+    def rank(self) -> float:
+        """Return by what rivals are ordered: the points, less what a rival explains better."""
+        return self.points - self.behind
 
     @property
     def score(self) -> float:
@@ -177,9 +184,9 @@ class _Decision:
             if most < 0.6 * min(len(segment.normal), 400):
                 fitting += [(n, f) for n, f in self._damaged(segment, texts) if f.covered >= 1.3 * most]
             cuts = Counter((f.start, f.covered) for _, f in fitting if f.kind == "cut")
-            for number, found_fit in fitting:
+            for (number, found_fit), behind in zip(fitting, _behind([f for _, f in fitting]), strict=True):
                 alike = cuts[found_fit.start, found_fit.covered] if found_fit.kind == "cut" else 0
-                self._owners(answer.segment, number, found_fit, alike)
+                self._owners(answer.segment, number, found_fit, alike=alike, behind=behind)
         for n, segment in enumerate(self.segments[: _SEGMENTS * 2]):
             for number in self.index.exact.get(segment.normal, ()) if not self._foreign(segment.block) else ():
                 if len(segment.normal) < 12:
@@ -212,24 +219,16 @@ class _Decision:
             found = damaged(self.index.texts[number].literals, segment.normal)
             if found is None or found.covered < 14 or not self._at_words(segment, found):
                 continue
-            if not self._other_word(segment, found):
+            if not self._says_otherwise(segment, number, found):
                 yield number, found
 
-    def _other_word(self, segment: _Segment, found: Fit) -> bool:
-        """Return whether a differing word is a word that errors use: "MHA" for "MLA" is another thing, no slip."""
-        where = segment.where()
-        for edit in found.edits:
-            if not 0 < edit < len(where):
-                continue
-            place = where[edit]
-            word = next(
-                (m for m in _TOKEN.finditer(segment.text, max(0, place - 60), place + 60) if m.end() > place), None
-            )
-            if self._joined(segment, edit) and word is not None and word.group().lower() in self.index.words:
-                return True
-        return False
+    def _says_otherwise(self, segment: _Segment, number: int, found: Fit) -> bool:
+        """Return whether a difference is more than a slip: "MHA" for "MLA" is another thing."""
+        text = self.index.texts[number]
+        literals = [Spelling(part, positions(part)) for part in text.parts[0::2]]
+        return says_otherwise(found.edits, literals, Spelling(segment.text, segment.where()), self.index.words)
 
-    def _owners(self, segment: int, number: int, found: Fit, alike: int = 0) -> None:
+    def _owners(self, segment: int, number: int, found: Fit, *, alike: int = 0, behind: float = 0.0) -> None:
         text = self.index.texts[number]
         block = self.segments[segment].block
         owners: Iterable[int] = text.owners
@@ -240,6 +239,7 @@ class _Decision:
             if self._wanted(self.index.signatures[owner]):
                 candidate = self._weighed(owner, block)
                 candidate.segment, candidate.text, candidate.fit = segment, number, found
+                candidate.behind = behind
                 self._add_text(candidate, found, text, alike)
                 self._keep(candidate)
 
@@ -425,7 +425,7 @@ class _Decision:
 
     def _keep(self, candidate: _Candidate) -> None:
         known = self.best.get(candidate.signature)
-        if known is None or candidate.points > known.points:
+        if known is None or candidate.rank > known.rank:
             self.best[candidate.signature] = candidate
 
     def _least(self, candidate: _Candidate) -> float:
@@ -437,7 +437,7 @@ class _Decision:
 
     def _ordered(self, accepted: list[_Candidate]) -> list[tuple[_Candidate, bool]]:
         """Return the answer: root causes, the wrappers beside them, then further records with the same texts."""
-        accepted.sort(key=lambda c: (-c.points, self.index.signatures[c.signature].record_id))
+        accepted.sort(key=lambda c: (-c.rank, self.index.signatures[c.signature].record_id))
         heads: list[_Candidate] = []
         rest: list[_Candidate] = []
         for candidate in accepted:
@@ -462,9 +462,7 @@ class _Decision:
             return one.text == other.text
         if one.segment != other.segment:
             return True
-        return not (_in_hole(one.fit, other.fit) or _in_hole(other.fit, one.fit)) and (
-            one.fit.start < other.fit.end and other.fit.start < one.fit.end
-        )
+        return _overlap(one.fit, other.fit)
 
     def _wraps(self, outer: _Candidate, inner: _Candidate) -> bool:
         """Return whether one match only wraps the other: the other's words fill its hole, or it was raised while that
@@ -543,6 +541,31 @@ def _place(signature: Signature) -> str:
 def _long(letters: float) -> float:
     """Return how much a text of so many letters says, 0..1."""
     return 1 - math.exp(-max(letters, 0) / 18)
+
+
+def _behind(fits: Sequence[Fit]) -> list[float]:
+    """Return for each find how far it is behind the one that explains most of the same words, in points."""
+    explained = [_explained(found) for found in fits]
+    best = sorted(range(len(fits)), key=lambda n: -explained[n])[:3]
+    behind = [0.0] * len(fits)
+    for n, found in enumerate(fits):
+        for other in best:
+            less = explained[other] - explained[n]
+            if less > 0 and _overlap(found, fits[other]):
+                behind[n] = max(behind[n], min(_MOST_BEHIND, 0.6 + 0.15 * (less - 1)))
+    return behind
+
+
+def _explained(found: Fit) -> float:
+    """Return how many literal characters a find explains, less what its slips and empty holes make it doubtful."""
+    slips = sum(2 + 2 * (e.lost_end - e.lost + e.put_end - e.put) for e in found.edits)
+    empty = sum(start == end and end > 0 for start, end in found.holes)
+    return found.covered - slips - 3 * empty
+
+
+def _overlap(one: Fit, other: Fit) -> bool:
+    """Return whether two finds explain some of the same words."""
+    return one.start < other.end and other.start < one.end and not (_in_hole(one, other) or _in_hole(other, one))
 
 
 def _in_hole(outer: Fit, inner: Fit) -> bool:

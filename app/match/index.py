@@ -15,15 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.match.normal import normal
+from app.match.words import WORD
 from app.store.queries import Signature
 
 _GRAM = 6
 _LONGEST_LIST = 512
 _RAREST_KEPT = 12
 _POSTINGS_A_SEGMENT = 24_000
+# A word that fewer texts use may as well be a slip.
+_OFTEN = 3
 _TEXT_END, _SEGMENT_END = b"\x00", b"\x01"
-
-_WORDS = re.compile(r"[\w\-]{3,}")
 
 Ints = NDArray[np.int64]
 
@@ -227,9 +228,8 @@ class Index:
         most = max(parts_of.values(), default=1)
         self._shares = {part: count / most for part, count in parts_of.items()}
         self.newest = max({s.last for s in self.signatures}, key=_version, default="")
-        self.words = frozenset(
-            word for text in self.texts for part in text.parts[0::2] for word in _WORDS.findall(part.lower())
-        )
+        said = Counter(word for t in self.texts for word in set(WORD.findall(" ".join(t.parts[0::2]).lower())))
+        self.words = frozenset(word for word, count in said.items() if count >= _OFTEN)
         self.exceptions = frozenset(s.exception for s in self.signatures)
         self.exception_names = sorted(name for name in self.exceptions if len(name) >= 8)
 

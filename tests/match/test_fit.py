@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.match.fit import damaged, fit, fits
+from app.match.fit import Edit, damaged, fit, fits
 
 LITERAL = st.text("ab", max_size=4)
 
@@ -86,11 +86,24 @@ def test_slips_are_forgiven(text: str) -> None:
     assert damaged(("thepagesizemustdividethechunk",), text) is not None
 
 
-@pytest.mark.parametrize(
-    "text", ["theringwidthmustdividethechunk", "thepagesizemustneverdividethechunk", "thepagesizecannotexceedthechunk"]
-)
-def test_another_word_is_no_slip(text: str) -> None:
+@pytest.mark.parametrize("text", ["thepagesizecannotexceedthechunk", "aslotofthepoolmustneverdivideit"])
+def test_another_text_is_no_slip(text: str) -> None:
     assert damaged(("thepagesizemustdividethechunk",), text) is None
+
+
+def test_a_place_that_differs_is_named_on_both_sides() -> None:
+    found = damaged(("thepagesizemustdividethechunk",), "seethepagesyzemustdividethechunk")
+
+    assert found is not None
+    assert found.start == 3
+    assert found.edits == (Edit(literal=0, lost=8, lost_end=9, put=11, put_end=12),)
+
+
+def test_what_fills_the_next_hole_is_no_difference() -> None:
+    found = damaged(("thering=", ",andthepagesize", ""), "thering=4,andthepagesizy9")
+
+    assert found is not None
+    assert found.edits == ()
 
 
 def test_a_lost_entry_of_a_list_is_forgiven() -> None:
