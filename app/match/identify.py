@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from rapidfuzz import fuzz, process
 
 from app.match import origin
+from app.match.context import begins_inside, goes_on, is_prose, is_value, resumes, takes_prose
 from app.match.fit import Fit, damaged, fit, open_start
 from app.match.index import Index, Text, bare
 from app.match.log import Block, Frame, Log, read
@@ -30,7 +31,7 @@ _ACCEPTED = 3.0
 _LOOSE_ACCEPTED = 3.9
 _LEAST_LETTERS = 8
 _MAX_VALUE = 400
-_MOST_BEHIND = 3.0
+_MOST_BEHIND, _MOST_DOUBT = 3.0, 9.0
 _WORD = re.compile(r"\w\w")
 _BEGIN = re.compile(r"(_?[A-Za-z]{8,40})(?: ?:|[ .])")
 _PARAGRAPHS = 64
@@ -186,7 +187,9 @@ class _Decision:
             cuts = Counter((f.start, f.covered) for _, f in fitting if f.kind == "cut")
             for (number, found_fit), behind in zip(fitting, _behind([f for _, f in fitting]), strict=True):
                 alike = cuts[found_fit.start, found_fit.covered] if found_fit.kind == "cut" else 0
-                self._owners(answer.segment, number, found_fit, alike=alike, behind=behind)
+                doubt = self._doubt(segment, number, found_fit)
+                if doubt < _MOST_DOUBT:
+                    self._owners(answer.segment, number, found_fit, alike=alike, behind=behind, doubt=doubt)
         for n, segment in enumerate(self.segments[: _SEGMENTS * 2]):
             for number in self.index.exact.get(segment.normal, ()) if not self._foreign(segment.block) else ():
                 if len(segment.normal) < 12:
@@ -228,7 +231,35 @@ class _Decision:
         literals = [Spelling(part, positions(part)) for part in text.parts[0::2]]
         return says_otherwise(found.edits, literals, Spelling(segment.text, segment.where()), self.index.words)
 
-    def _owners(self, segment: int, number: int, found: Fit, *, alike: int = 0, behind: float = 0.0) -> None:
+    def _doubt(self, segment: _Segment, number: int, found: Fit) -> float:
+        """Return what speaks, round the find and in its holes, for another sentence than the record's, in points."""
+        where, literals = segment.where(), self.index.texts[number].parts[0::2]
+        ours = self._ours(segment.block)
+        doubt = 0.0
+        if 0 < found.start < len(where) and begins_inside(segment.text, where[found.start]):
+            doubt += 3.0 if found.kind in ("cut", "headless") else 1.5
+        if 0 < found.end < len(where) and goes_on(segment.text, where[found.end - 1] + 1, literals[-1]):
+            doubt += 2.5 if found.total < 12 else 1.5 if found.total < 24 else 0.9
+        reached = [n for n, hole in enumerate(found.holes) if hole != (0, 0)]
+        for n in reached:
+            start, end = found.holes[n]
+            value = segment.text[where[start] : where[end - 1] + 1] if end > start else ""
+            if not value or takes_prose(literals[n]):
+                continue
+            cut_off = n == reached[-1] and found.covered < found.total and end == found.end and n < len(literals) - 1
+            if cut_off or (n == 0 and found.kind == "headless"):
+                # Not cut off in the hole: it goes on, or began, otherwise.
+                if not is_value(value, self.index.words) or resumes(value, literals[n + 1 :]):
+                    doubt += 1.0 if ours else _MOST_DOUBT
+            elif found.kind == "damaged":
+                doubt += 0.0 if is_value(value, self.index.words) else 1.5
+            elif is_prose(value, self.index.words):
+                doubt += 0.8 if found.total < 24 else 0.3
+        return doubt * 0.5 if ours else doubt
+
+    def _owners(
+        self, segment: int, number: int, found: Fit, *, alike: int = 0, behind: float = 0.0, doubt: float = 0.0
+    ) -> None:
         text = self.index.texts[number]
         block = self.segments[segment].block
         owners: Iterable[int] = text.owners
@@ -241,6 +272,7 @@ class _Decision:
                 candidate.segment, candidate.text, candidate.fit = segment, number, found
                 candidate.behind = behind
                 self._add_text(candidate, found, text, alike)
+                candidate.points -= doubt
                 self._keep(candidate)
 
     def _near(self, block: int) -> set[int]:

@@ -54,7 +54,8 @@ class Spelling:
 
     def words(self, start: int, end: int) -> list[str]:
         """Return the words of which a character lies in `start` to `end`, in lower case."""
-        if start >= end or end > len(self.where):
+        start, end = max(0, start), min(end, len(self.where))
+        if start >= end:
             return []
         first, last = self.where[start], self.where[end - 1] + 1
         around = _ANY_WORD.finditer(self.text, max(0, first - _LONGEST_WORD), last + _LONGEST_WORD)
@@ -85,8 +86,8 @@ def _difference(edit: Edit, literal: Spelling, text: Spelling, vocabulary: Colle
     lost, put = literal.shape(edit.lost, edit.lost_end), text.shape(edit.put, edit.put_end)
     left = (lost and literal.joined(edit.lost)) or (put and text.joined(edit.put))
     right = (lost and literal.joined(edit.lost_end)) or (put and text.joined(edit.put_end))
-    theirs = literal.words(max(0, edit.lost - bool(left)), edit.lost_end + bool(right))
-    ours = text.words(max(0, edit.put - bool(left)), edit.put_end + bool(right))
+    theirs = literal.words(edit.lost - bool(left), edit.lost_end + bool(right))
+    ours = text.words(edit.put - bool(left), edit.put_end + bool(right))
     if not ours:
         return Difference.OTHER if _NEGATIONS.intersection(theirs) else Difference.SLIP
     if not theirs:

@@ -50,6 +50,7 @@ def test_slips(word: str, other: str) -> None:
         ("128", "129"),
         ("128", "1284"),
         ("target", "kernel"),
+        ("all ranks", "all hosts"),
     ],
 )
 def test_other_words(word: str, other: str) -> None:
