@@ -96,6 +96,11 @@ def _assignment(word: str) -> str:
     return f"{name}={shlex.quote(value)}"
 
 
+def may_set(name: str) -> bool:
+    """Say whether an environment variable of this name is applied to a check."""
+    return _READ_BY_SGLANG.fullmatch(name) is not None and name not in _OURS
+
+
 def option(arguments: Sequence[str], *names: str) -> str | None:
     """Return the last value given to one of the options `names`, as argparse takes it; None if there is none."""
     found = None
@@ -225,7 +230,7 @@ def _allowed(
         if name in ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES"):
             devices = [d for d in value.text.split(",") if d.strip() and d.strip() not in ("all", "none", "void")]
             visible = len(devices) if devices and not value.missing else visible
-        elif not _READ_BY_SGLANG.fullmatch(name) or name in _OURS:
+        elif not may_set(name):
             if not any(f"{start}{name}" in text for start in ("$", "${", "$(")):  # else it was there to be expanded
                 ignored.append(name)
         elif value.missing:

@@ -16,11 +16,14 @@ TEST_TIMEOUT_S = 600
 def self_test(engine: Engine, hardware: Hardware) -> Ready:
     """Start the engine's process and return what it says of itself. Raises: Broken: it does not get ready."""
     with tempfile.TemporaryDirectory(prefix="errata-selftest-") as folder:
-        process = subprocess.Popen(
-            [str(engine.python), "-P", "-W", "ignore", "-m", engine.module],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=folder,
-            env=environment(Path(folder)), start_new_session=True,
-        )  # fmt: skip
+        try:
+            process = subprocess.Popen(
+                [str(engine.python), "-P", "-W", "ignore", "-m", engine.module],
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=folder,
+                env=environment(Path(folder)), start_new_session=True,
+            )  # fmt: skip
+        except OSError as error:
+            raise Broken(f"The Python of SGLang {engine.version} does not start: {error.strerror}") from None
         start = Start(engine.version, str(engine.release), hardware, tuple(map(str, engine.overlays)))
         try:
             said, complaint = process.communicate(dump(start), timeout=TEST_TIMEOUT_S)

@@ -16,10 +16,14 @@ from app.check import model_config
 from app.check.cache import OutcomeCache
 from app.check.catalogue import Catalogue, Near
 from app.check.command import LaunchCommand
+from app.check.fixes.advice import Advice
+from app.check.fixes.fixer import Fixer
+from app.check.fixes.search import USUAL, Budget
 from app.check.hardware import DEFAULT as DEFAULT_HARDWARE
 from app.check.hardware import Profile, Profiles
+from app.check.options import Options
 from app.check.pool import Engine, ParentStatus, SandboxPool
-from app.check.protocol import Capacity, Error, Lost, Model, Outcome, Pools, Reason, Request, Stage
+from app.check.protocol import Capacity, Error, Lost, Model, Outcome, Pools, Reason, Request, Stage, Verdict
 from app.errors import BadInput, NotFound, Unavailable
 
 PACKAGE = "sglang"
@@ -61,7 +65,7 @@ class Question:
     gpus: int | None = None
     model_config: str | Mapping[str, Any] | None = None
     draft_model_config: str | Mapping[str, Any] | None = None
-    fixes: bool = True
+    fixes: bool = False
     packages: Mapping[str, str] = field(default_factory=dict)
     free_bytes: int | None = None
     reserve_bytes: int | None = None
@@ -75,6 +79,15 @@ class RecordLink:
     id: str
     url: str
     title: str
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What an outcome says of a question: the verdict, why it is undecided, and what is left to tell."""
+
+    verdict: Verdict
+    reason: str
+    result: Outcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +108,7 @@ class Prepared:
 
 
 Linker = Callable[[Error, str], RecordLink | None]
+Adviser = Callable[[str], Advice | None]
 
 
 class Engines(Protocol):
@@ -115,7 +129,8 @@ class CheckService:
     def __init__(
         self, pool: SandboxPool, engines: Engines, catalogue: Catalogue, profiles: Profiles, *,
         link: Linker | None = None, fetch: Callable[[str], Awaitable[model_config.Given]] | None = None,
-        cache: OutcomeCache | None = None,
+        cache: OutcomeCache | None = None, advise: Adviser | None = None,
+        options: Callable[[Engine], Options] = Options.of, budget: Budget = USUAL,
     ) -> None:  # fmt: skip
         self.pool, self.engines, self.catalogue, self.profiles = pool, engines, catalogue, profiles
         self.cache = cache or OutcomeCache()
@@ -123,19 +138,39 @@ class CheckService:
         self.stand_in_failures: dict[str, int] = {}
         self._link = link or (lambda error, version: None)
         self._fetch = fetch
+        self._advise = advise or (lambda record: None)
+        self._options = options
+        self._budget = budget
 
     async def check(
         self, question: Question, on_stage: Callable[[Stage], None] | None = None,
-        on_state: Callable[[str], None] | None = None,
+        on_state: Callable[[str], None] | None = None, on_verdict: Callable[[dict[str, Any]], None] | None = None,
+        on_tried: Callable[[dict[str, Any]], None] | None = None,
     ) -> dict[str, Any]:  # fmt: skip
-        """Return the body of the answer.
+        """Return the body of the answer; where fixes are looked for, `on_verdict` hears of it as far as it is known.
 
         Raises: BadInput, TooLarge: the question. TooMany, Unavailable, OutOfTime: no answer now.
         """
         began = time.perf_counter()
         prepared = await self.prepare(question)
         outcome, cached = await self.run(prepared, on_stage, on_state)
-        return self.body(prepared, outcome, cached=cached, elapsed_ms=(time.perf_counter() - began) * 1000)
+        judged = self.judged(prepared, outcome)
+        body = self.body(prepared, outcome, cached=cached, elapsed_ms=(time.perf_counter() - began) * 1000)
+        if question.fixes and judged.verdict == "fail" and judged.result.error is not None:
+            if on_verdict is not None:
+                on_verdict(body)
+            body |= await self.fixer().find(question, prepared, judged, on_tried)
+            body["elapsed_ms"] = round((time.perf_counter() - began) * 1000, 1)
+        return body
+
+    def fixer(self) -> Fixer:
+        """Return what looks for fixes. One per search."""
+        return Fixer(self, self.engines.installed(), tuple(self.profiles), self._options, self._budget)
+
+    def advised(self, error: Error, version: str) -> Advice | None:
+        """Return what is known of the record behind an error."""
+        link = self._link(error, version)
+        return None if link is None else self._advise(link.id)
 
     async def run(
         self, prepared: Prepared, on_stage: Callable[[Stage], None] | None = None,
@@ -146,9 +181,9 @@ class CheckService:
         key = caching.key(engine.version, str(engine.release), request)
         return await self.cache.get_or_run(key, lambda: self.pool.check(engine, request, on_stage, on_state))
 
-    async def prepare(self, question: Question) -> Prepared:
-        """Read the command and choose what was left open."""
-        launch = commands.read(question.command)
+    async def prepare(self, question: Question, launch: LaunchCommand | None = None) -> Prepared:
+        """Read the command, unless it is given as `launch`, and choose what was left open."""
+        launch = launch or commands.read(question.command)
         engine, engine_chosen = self._engine(question.engine, launch)
         profile = self.profiles.find(question.hardware or DEFAULT_HARDWARE)
         gpus, gpus_chosen = _gpus(question.gpus, launch)
@@ -244,19 +279,23 @@ class CheckService:
 
     # -- the answer -----------------------------------------------------------------------------------------
 
-    def body(self, prepared: Prepared, outcome: Outcome | Lost, *, cached: bool, elapsed_ms: float) -> dict[str, Any]:
-        """Return the body of an answer, as INTERFACE.md has it and with further members after it."""
+    def judged(self, prepared: Prepared, outcome: Outcome | Lost) -> Judged:
+        """Return the verdict of an outcome: a model that is not known and a file that is not here leave it open."""
         lost = isinstance(outcome, Lost)
         result = _of_lost(outcome) if isinstance(outcome, Lost) else outcome
-        verdict, reason = result.verdict, result.basis if result.verdict == "unknown" else ""
         if prepared.unknown and not lost and not _decided_before_the_model(result):
-            verdict, reason = "unknown", prepared.unknown
-            result = replace(result, error=None, pools=(), budget=None)
-        elif verdict == "fail" and result.error is not None and (path := _missing_file(result.error, prepared.launch)):
-            verdict = "unknown"
+            return Judged("unknown", prepared.unknown, replace(result, error=None, pools=(), budget=None))
+        if result.verdict == "fail" and result.error and (path := _missing_file(result.error, prepared.launch)):
             reason = (
                 f"SGLang stops because {path[:120]} is not there; a check has no files but the models' configurations."
             )
+            return Judged("unknown", reason, result)
+        return Judged(result.verdict, result.basis if result.verdict == "unknown" else "", result)
+
+    def body(self, prepared: Prepared, outcome: Outcome | Lost, *, cached: bool, elapsed_ms: float) -> dict[str, Any]:
+        """Return the body of an answer, as INTERFACE.md has it and with further members after it."""
+        judged = self.judged(prepared, outcome)
+        verdict, reason, result = judged.verdict, judged.reason, judged.result
         self.verdicts[verdict] = self.verdicts.get(verdict, 0) + 1
         if result.stand_in_failure:
             self._count_stand_in(result.stand_in_failure)

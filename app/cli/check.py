@@ -44,6 +44,7 @@ def check(
     gpus: Annotated[int | None, typer.Option(help="GPUs of one node; default: what the command needs.")] = None,
     model_config: Annotated[Path | None, typer.Option(help="config.json of a model not in the catalogue.")] = None,
     draft_model_config: Annotated[Path | None, typer.Option(help="config.json of the draft model.")] = None,
+    fix: Annotated[bool, typer.Option("--fix", help="Where SGLang refuses, look for edits that start.")] = False,
     format_: FormatOption = Format.TEXT,
 ) -> int:
     """Run a launch command through SGLang's start-up on a simulated machine.
@@ -58,6 +59,7 @@ def check(
         "gpus": gpus,
         "model_config": _config(model_config),
         "draft_model_config": _config(draft_model_config),
+        "fixes": fix or None,
     }
     body = _asked_of(chosen.server, given) if chosen.server else _run_here(chosen, given)
     if format_ is Format.JSON:
@@ -165,8 +167,13 @@ def lines(body: Mapping[str, Any]) -> Iterator[str]:
             yield f"          {view.error.record.url}   (errata show {view.error.record.url.rpartition('/')[2]})"
     for fix in view.fixes:
         yield ""
-        yield f"{'starts' if fix.verdict == 'pass' else fix.verdict}: {_clean(fix.edit)}"
+        yield f"{'starts' if fix.verdict == 'pass' else fix.verdict}: {_clean(fix.edit)}   (run on {_clean(fix.where)})"
         yield f"  {_clean(fix.command)}"
+    if view.search and not view.fixes:
+        yield ""
+        yield "No edit was found that starts. What was tried:"
+        yield from (f"  {one.word:11} {_clean(one.edit)}" for one in view.tried)
+        yield f"  {view.search}"
     if view.memory:
         yield ""
         yield view.memory_title

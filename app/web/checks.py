@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -13,12 +13,15 @@ from prometheus_client.registry import Collector
 
 from app.check import hardware
 from app.check.catalogue import catalogue
+from app.check.fixes.advice import Advice
+from app.check.fixes.search import USUAL
 from app.check.model_config import Given
 from app.check.pool import Bounds, SandboxPool, probe
 from app.check.protocol import Error
 from app.check.service import CheckService, Engines, RecordLink
-from app.errors import Unavailable
-from app.store import places
+from app.errors import NotFound, Unavailable
+from app.store import places, queries
+from app.store.document import Document
 from app.store.engine import Store
 
 PROBE_KEPT_S = 60.0
@@ -36,6 +39,28 @@ def linker(store: Store) -> Callable[[Error, str], RecordLink | None]:
         return None if found is None else RecordLink(found.id, found.url, found.title)
 
     return link
+
+
+def adviser(store: Store) -> Callable[[str], Advice | None]:
+    """Return what tells of a record by its id, as far as it helps to look for a fix."""
+
+    def advise(record: str) -> Advice | None:
+        try:
+            with store.reading() as connection:
+                document = Document.model_validate_json(queries.document(connection, record).body)
+        except NotFound:
+            return None
+        history, example = document.history, document.example
+        return Advice(
+            flags=document.flags,
+            versions=tuple(place.version for place in history.releases),
+            ingested=history.ingested,
+            before=example.before if example else "",
+            after=example.after if example else "",
+            solutions=tuple(solution.text for solution in document.solutions),
+        )
+
+    return advise
 
 
 @dataclass(eq=False)
@@ -67,7 +92,9 @@ class Checks(Collector):
                 catalogue(),
                 hardware.profiles(),
                 link=linker(self.store) if self.linked else None,
+                advise=adviser(self.store) if self.linked else None,
                 fetch=self.fetch,
+                budget=replace(USUAL, at_once=self.bounds.workers),
             )
         return self._service
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from app.store.document import Document
+from app.web.diff import Piece, halves
 
 BAR_WIDTH = 1000
 _WHERE = {
@@ -20,6 +21,7 @@ _WHERE = {
     "attention backends": "when it builds the attention backend",
     "prefix cache": "when it builds the prefix cache",
 }
+_TRIED = {"pass": "starts", "fail": "refused", "unknown": "not decided"}
 _OUTCOMES = {"pass": "passed", "fail": "refused", "unknown": "not decided", "not reached": "not reached"}
 
 
@@ -71,11 +73,23 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Fix:
-    """An edit that was run."""
+    """An edit that was run. `pieces` are its command with the new words marked, `removed` the words that are gone."""
 
     edit: str
     command: str
     verdict: str
+    where: str
+    pieces: tuple[Piece, ...]
+    removed: str
+
+
+@dataclass(frozen=True, slots=True)
+class TriedView:
+    """An edit that was run while fixes were looked for, and what became of it."""
+
+    edit: str
+    word: str
+    said: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,12 +109,21 @@ class AnswerView:
     assumptions: tuple[str, ...]
     uncalibrated: tuple[str, ...]
     fixes: tuple[Fix, ...]
+    tried: tuple[TriedView, ...]
+    search: str
+    searching: bool
     command: str
     elapsed: str
 
 
-def answer_view(body: Mapping[str, Any], document: Document | None = None) -> AnswerView:
-    """Return the view of the body of `POST /api/check`; `document` is the record behind its error."""
+def answer_view(
+    body: Mapping[str, Any], document: Document | None = None, *, asked: str = "", searching: bool = False
+) -> AnswerView:
+    """Return the view of the body of `POST /api/check`.
+
+    Shape: `document` is the record behind its error, `asked` the text as it was submitted; `searching` says that
+           fixes are still looked for.
+    """
     pools = body["pools"]
     return AnswerView(
         verdict=body["verdict"],
@@ -115,10 +138,32 @@ def answer_view(body: Mapping[str, Any], document: Document | None = None) -> An
         warnings=tuple(body["warnings"]),
         assumptions=tuple(body["assumptions"]),
         uncalibrated=tuple(body["uncalibrated"]),
-        fixes=tuple(Fix(f["edit"], f["command"], f["verdict"]) for f in body["fixes"]),
+        fixes=tuple(_fix(fix, body, asked) for fix in body["fixes"]),
+        tried=tuple(TriedView(t["edit"], _TRIED[t["verdict"]], t["said"]) for t in body.get("tried", ())),
+        search=_search(body.get("search")),
+        searching=searching,
         command=body["command"],
         elapsed=_elapsed(body),
     )
+
+
+def _fix(fix: Mapping[str, Any], body: Mapping[str, Any], asked: str) -> Fix:
+    """Return a fix with its differences from the command that was asked, as it was written or as it was read."""
+    sides = [halves(text, fix["command"]) for text in (asked, body["command"]) if text]
+    old, new = min(sides, key=lambda side: sum(len(piece.text) for piece in (*side[0], *side[1]) if piece.change))
+    hardware = body["hardware"]
+    machine = fix.get("hardware", hardware["title"])
+    return Fix(
+        fix["edit"], fix["command"], fix["verdict"],
+        f"SGLang {fix.get('engine', body['engine']['version'])}, {fix.get('gpus', hardware['gpus'])} × {machine}",
+        new, " ".join(piece.text.strip(" \\\n") for piece in old if piece.change),
+    )  # fmt: skip
+
+
+def _search(search: Mapping[str, Any] | None) -> str:
+    if search is None:
+        return ""
+    return f"{search['checks']} edits were run in {search['ms'] / 1000:.1f} s; it ended because: {search['ended']}."
 
 
 def _line(body: Mapping[str, Any]) -> str:

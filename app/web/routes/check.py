@@ -54,7 +54,7 @@ class CheckBody(BaseModel):
     draft_config: str | dict[str, Any] | None = Field(
         None, alias="draft_model_config", description="The draft model's config.json."
     )
-    fixes: bool = Field(True, description="Whether to look for edits that start.")
+    fixes: bool = Field(False, description="Whether to look for edits that start, where SGLang refuses. Each is run.")
     packages: dict[str, str] = Field({}, description='Optional distributions: a version, or "" for not installed.')
     free_bytes: int | None = Field(None, ge=0, lt=1 << 50, description="Free on each GPU before loading.")
     reserve_bytes: int | None = Field(None, ge=0, lt=1 << 50, description="What communication takes of each GPU.")
@@ -118,7 +118,7 @@ async def check_json(request: Request, checks: ChecksDep) -> Response:
     """Run a launch command through SGLang's start-up on a simulated machine. `Accept: text/event-stream` streams it."""
     question = _question(await body_of(request))
     if best(request.headers.get("accept", ""), ("application/json", EVENTS)) == EVENTS:
-        return _stream(request, checks, question, lambda body: ("answer", body))
+        return _stream(request, checks, question, lambda body, so_far: None if so_far else ("answer", body))
     return answers.json(await checks.service().check(question))
 
 
@@ -168,7 +168,8 @@ def _question(body: bytes) -> Question:
 
 # -- stream -------------------------------------------------------------------------------------------------
 
-Render = Callable[[dict[str, Any]], tuple[str, Any]]
+Render = Callable[[dict[str, Any], bool], tuple[str, Any] | None]
+"""Makes the event of an answer; called before fixes are looked for with True, where there is something to look for."""
 
 
 def _stream(request: Request, checks: Checks, question: Question, render: Render) -> StreamingResponse:
@@ -180,17 +181,23 @@ def _stream(request: Request, checks: Checks, question: Question, render: Render
 
 
 async def _events(request: Request, checks: Checks, question: Question, render: Render) -> AsyncIterator[bytes]:
-    """Yield `state`, `stage`, and at the end one `answer` (or what `render` names it) or `problem`."""
+    """Yield `state`, `stage`, `tried`, and at the end what `render` makes of the answer, or one `problem`."""
     queue: asyncio.Queue[tuple[str, Any] | None] = asyncio.Queue()
+
+    def say(event: tuple[str, Any] | None) -> None:
+        if event is not None:
+            queue.put_nowait(event)
 
     async def run() -> None:
         try:
             body = await checks.service().check(
                 question,
-                lambda stage: queue.put_nowait(("stage", stage.to_json())),
-                lambda state: queue.put_nowait(("state", {"state": state})),
+                on_stage=lambda stage: say(("stage", stage.to_json())),
+                on_state=lambda state: say(("state", {"state": state})),
+                on_verdict=lambda body: say(render(body, True)),
+                on_tried=lambda tried: say(("tried", tried)),
             )
-            queue.put_nowait(render(body))
+            say(render(body, False))
         except ErrataError as error:
             shown = problems.problem_response(request.scope, problems.fault(error))
             queue.put_nowait(("problem", orjson.loads(bytes(shown.body))))
@@ -233,7 +240,7 @@ class CheckForm:
             raise BadInput("The number of GPUs is a whole number.")
         return Question(
             self.command, self.engine, self.hardware, int(gpus) if gpus else None,
-            self.model_config.strip() or None, self.draft_model_config.strip() or None,
+            self.model_config.strip() or None, self.draft_model_config.strip() or None, fixes=True,
         )  # fmt: skip
 
 
@@ -324,7 +331,7 @@ async def check_posted(request: Request, checks: ChecksDep, parts: PartsDep, pag
         raise BadInput("The form could not be read.") from None
     form = _form({name: values[-1] for name, values in given.items()})
     if best(request.headers.get("accept", ""), ("text/html", EVENTS)) == EVENTS:
-        return _stream(request, checks, form.question(), lambda body: ("answer", {"html": _part(parts, pages, body)}))
+        return _stream(request, checks, form.question(), _parts(parts, pages, form.command))
     return await _answered(checks, parts, pages, form)
 
 
@@ -358,7 +365,7 @@ async def _answered(checks: Checks, parts: Parts, pages: Pages, form: CheckForm)
     except ErrataError as error:
         shown = problems.fault(error)
         return pages.response(_page(checks, form, fault=shown), status=shown.status)
-    return pages.response(_page(checks, form, answer=_view(parts, body)))
+    return pages.response(_page(checks, form, answer=_view(parts, body, form.command)))
 
 
 def _page(
@@ -379,7 +386,7 @@ def _page(
     return CheckPage(head, form, (automatic, *engines), tuple(hardware), EXAMPLES, answer, fault)
 
 
-def _view(parts: Parts, body: dict[str, Any]) -> AnswerView:
+def _view(parts: Parts, body: dict[str, Any], asked: str, *, searching: bool = False) -> AnswerView:
     record = (body["error"] or {}).get("record")
     document = None
     if record:
@@ -388,8 +395,17 @@ def _view(parts: Parts, body: dict[str, Any]) -> AnswerView:
                 document = Document.model_validate_json(queries.document(connection, record["id"]).body)
         except NotFound:
             document = None
-    return answer_view(body, document)
+    return answer_view(body, document, asked=asked, searching=searching)
 
 
-def _part(parts: Parts, pages: Pages, body: dict[str, Any]) -> str:
-    return pages.part("partials/verdict.html", answer=_view(parts, body))
+def _parts(parts: Parts, pages: Pages, asked: str) -> Render:
+    """Return what makes the parts of the page: the answer, and the fixes alone where the answer was shown before."""
+    shown = False
+
+    def render(body: dict[str, Any], so_far: bool) -> tuple[str, Any]:
+        nonlocal shown
+        name, template = ("fixes", "partials/fixes.html") if shown else ("answer", "partials/verdict.html")
+        shown = True
+        return name, {"html": pages.part(template, answer=_view(parts, body, asked, searching=so_far))}
+
+    return render

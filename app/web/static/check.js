@@ -64,6 +64,11 @@
           item.dataset.stage = data.name;
           before ? before.replaceWith(item) : stages.append(item);
         }
+        else if (name === "tried") {
+          const word = { pass: "starts", fail: "refused" }[data.verdict] || "not decided";
+          document.querySelector("[data-tried]")?.append(line(data.verdict, data.edit, word));
+        }
+        else if (name === "fixes") document.getElementById("fixes").outerHTML = data.html; // rendered and escaped by the server
         else if (name === "problem") out.replaceChildren(say(`${data.title}. ${data.detail}`, "notice no"));
         else if (name === "answer") {
           out.innerHTML = data.html; // rendered and escaped by the server

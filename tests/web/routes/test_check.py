@@ -13,8 +13,9 @@ import pytest
 
 from app.check import hardware
 from app.check.catalogue import Near, catalogue
+from app.check.options import Options
 from app.check.pool import Engine, SandboxPool
-from app.check.protocol import Budget, Error, Lost, Outcome, Pools, Stage
+from app.check.protocol import Budget, Error, Lost, Option, Outcome, Pools, Request, Stage
 from app.check.service import CheckService, RecordLink
 from app.errors import ErrataError, OutOfTime, TooMany, Unavailable
 from app.store.engine import Store
@@ -34,6 +35,9 @@ REFUSED = Outcome(
           traceback=(HOSTILE,)),
     {"page_size": HOSTILE}, warnings=(HOSTILE,), assumptions=(HOSTILE,),
 )  # fmt: skip
+OPTIONS = Options(
+    "0.5.18", (Option(("--tp-size",), "tp_size", type="int", default=1), Option(("--fast",), "fast", "0"))
+)
 STARTS = Outcome("pass", "", (Stage("pools", "pass", 4.0),), pools=(POOLS,), budget=BUDGET)
 
 
@@ -74,6 +78,7 @@ def with_pool(store: Store, pool: FakePool, *, linked: bool = True) -> Checks:
         catalogue(),
         hardware.profiles(),
         link=linker(store) if linked else None,
+        options=lambda engine: OPTIONS,
     )
     return checks
 
@@ -258,10 +263,56 @@ def test_the_page_escapes_what_sglang_says(asked: Client, pool: FakePool) -> Non
     page = asked.request("POST", "/check", data={"command": COMMAND})
     part = asked.request("POST", "/check", data={"command": COMMAND}, headers={"accept": "text/event-stream"})
 
-    for text in (page.text, json.loads(part.text.rpartition("data: ")[2])["html"]):
+    events = dict(block.split("\n") for block in part.text.strip().split("\n\n"))
+    assert list(events) == ["event: answer", "event: fixes"]
+    assert "No edit was found" in events["event: fixes"]
+    for text in (page.text, json.loads(events["event: answer"].removeprefix("data: "))["html"]):
         assert "refuses this launch at pool initialisation" in text
         assert "<script>alert" not in text
         assert "&lt;script&gt;alert" in text
+
+
+@dataclass
+class RefusingPool(FakePool):
+    """Refuses whatever has `--fast`."""
+
+    async def check(self, engine: Engine, request: Request, *given: object, **named: object) -> Outcome | Lost:
+        self.asked.append(request)
+        return REFUSED if "--fast" in request.arguments else STARTS
+
+
+@pytest.fixture
+def refusing(store: Store) -> Iterator[Client]:
+    client = Client(create_app(Parts(store, checks=with_pool(store, RefusingPool()))))
+    yield client
+    client.close()
+
+
+def test_fixes_are_run_when_asked_for(refusing: Client) -> None:
+    _, without = post(refusing, {"command": COMMAND + " --fast"})
+    answer = refusing.request("POST", "/api/check", content=json.dumps({"command": COMMAND + " --fast", "fixes": True}))
+
+    assert without["fixes"] == []
+    assert "tried" not in without
+    body = answer.json()
+    (fix,) = body["fixes"]
+    assert (fix["edit"], fix["command"], fix["verdict"]) == ("drop --fast", COMMAND, "pass")
+    assert [tried["verdict"] for tried in body["tried"]] == ["pass"]
+
+
+def test_the_page_shows_the_verdict_before_the_fixes(refusing: Client) -> None:
+    asked = {"data": {"command": COMMAND + " \\\n  --fast"}}
+
+    page = refusing.request("POST", "/check", **asked)
+    part = refusing.request("POST", "/check", **asked, headers={"accept": "text/event-stream"})
+
+    events = [block.split("\n") for block in part.text.strip().split("\n\n")]
+    assert [name for name, _ in events] == ["event: answer", "event: tried", "event: fixes"]
+    assert "Looking for edits" in events[0][1]
+    for text in (page.text, json.loads(events[-1][1].removeprefix("data: "))["html"]):
+        assert "<strong>drop --fast</strong>" in text
+        assert "<del>--fast</del>" in text
+        assert f"{COMMAND}</pre>" in text
 
 
 def test_lists(asked: Client) -> None:
