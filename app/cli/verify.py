@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from app.check.examples import Happened, Pair
     from app.records.model import CuratedRecord
     from app.records.runs import Run
+    from app.store.examples import Life
     from app.web.checks import Checks
 
 PACKAGE = "sglang"
@@ -82,7 +83,7 @@ def verify(
         finally:
             if done:
                 runs.save(path, stored.values())
-    made = [stored[pair.record, pair.engine] for pair in pairs]
+    made = [stored[p.record, p.engine] for p in pairs if p.engine != lives[p.record].gone_since]
     skipped = sum(not _is_launch(record) for record in records)
     return _told(made, records, skipped, len(todo), format_)
 
@@ -102,15 +103,16 @@ def _engines(checks: Checks, asked: str) -> list[str]:
 
 
 def _pairs(
-    record: CuratedRecord, life: Sequence[str], engines: Sequence[str], hardware: str
+    record: CuratedRecord, life: Life, engines: Sequence[str], hardware: str
 ) -> Iterator[Pair]:  # fmt: skip
+    """Yield what there is to run: the record's releases, and the first without it, on which an upgrade is tried."""
     from app.check.examples import Pair
 
     if not _is_launch(record):
         return
     front = record.front
     for engine in engines:
-        if engine in life:
+        if engine in life.releases or engine == life.gone_since:
             yield Pair(front.id, front.example.before, front.example.after, engine, front.example.hardware or hardware)
 
 

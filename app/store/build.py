@@ -10,7 +10,7 @@ from app.lineage.identity import folded_code, identity_text
 from app.mine.model import MinedRelease, Site, Template
 from app.records.load import RecordError
 from app.records.model import CuratedRecord, FrontMatter, PinnedSource
-from app.records.runs import Run, Runs, fresh
+from app.records.runs import PASSED, Run, Runs, fresh
 from app.records.slug import slug
 from app.store import document as doc
 from app.store import titles
@@ -94,7 +94,9 @@ class PackageBuild:
         message = record.message
         past = history(self.origin, self.versions, record.sites)
         body = record.curated.body if record.curated else None
-        proven = _proven(record, self.versions, self.runs)
+        made = fresh(self.runs, record.id, record.curated.front.example) if record.curated else ()
+        life = {self.versions[release] for release in record.sites}
+        proven = tuple(run for run in made if run.good and run.engine in life)
         return doc.Document(
             id=record.id,
             url=f"/errors/{record.id}",
@@ -116,7 +118,7 @@ class PackageBuild:
             source=self._source(record),
             guards=site.guards,
             flags=record.flags,
-            solutions=_solutions(self.origin.package, record.curated, past, proven),
+            solutions=_solutions(self.origin.package, record.curated, past, proven, made),
             example=_example(record.curated, proven),
             defence=_defence(record.curated),
             not_verified=body.not_verified if body else None,
@@ -216,32 +218,26 @@ def _variants(site: Site) -> tuple[doc.TextVariant, ...]:
     )
 
 
-def _proven(record: Record, versions: Sequence[str], runs: Runs) -> tuple[Run, ...]:
-    """Return the runs that prove the record's present example on releases that have it."""
-    if record.curated is None:
-        return ()
-    life = {versions[release] for release in record.sites}
-    made = fresh(runs, record.id, record.curated.front.example)
-    return tuple(run for run in made if run.good and run.engine in life)
-
-
 def _solutions(
-    package: str, curated: CuratedRecord | None, past: doc.History, proven: Sequence[Run]
+    package: str, curated: CuratedRecord | None, past: doc.History, proven: Sequence[Run], made: Sequence[Run]
 ) -> tuple[doc.Solution, ...]:
-    stated = curated.body.solutions if curated else ()
-    carried_out = curated.front.example.solution if curated else None
-    verified = tuple(
-        doc.Verified(engine=run.engine, run=run.after, date=run.date, hardware=run.hardware) for run in proven
-    )
-    solutions = [
-        doc.Solution(text=text, verified=verified if number == carried_out else ())
-        for number, text in enumerate(stated, start=1)
-    ]
+    """Return the solutions with the runs that carried them out: the example's `after`, `before` after an upgrade."""
     gone = past.gone_since
+    carried_out = curated.front.example.solution if curated else None
+    upgraded = tuple(_verified(run, run.before) for run in made if run.engine == gone and run.before == PASSED)
+    solutions: list[doc.Solution] = []
+    for number, text in enumerate(curated.body.solutions if curated else (), start=1):
+        upgrade = upgraded if gone and gone in text and text.startswith("Upgrade") else ()
+        carried = tuple(_verified(run, run.after) for run in proven) if number == carried_out else ()
+        solutions.append(doc.Solution(text=text, verified=(*carried, *upgrade)))
     if gone and not any(gone in solution.text for solution in solutions):
         text = f"Upgrade {package} to {gone} or later: this error is gone since {gone}."
-        solutions.append(doc.Solution(text=text, derived=True))
+        solutions.append(doc.Solution(text=text, derived=True, verified=upgraded))
     return tuple(solutions)
+
+
+def _verified(run: Run, happened: str) -> doc.Verified:
+    return doc.Verified(engine=run.engine, run=happened, date=run.date, hardware=run.hardware)
 
 
 def _example(curated: CuratedRecord | None, proven: Sequence[Run]) -> doc.Example | None:

@@ -22,21 +22,27 @@ class Runner:
     is_launch: Callable[[str], bool]
 
 
-def life(connection: Connection, record_id: str) -> tuple[str, ...]:
-    """Return the ingested releases that have a record, oldest first; none where there is no such record."""
+@dataclass(frozen=True, slots=True)
+class Life:
+    """The ingested releases that have a record, oldest first, and the first without it ("" where it is still there)."""
+
+    releases: tuple[str, ...] = ()
+    gone_since: str = ""
+
+
+def life(connection: Connection, record_id: str) -> Life:
+    """Return the life of a record; an empty one where there is no such record."""
     try:
-        body = orjson.loads(queries.document(connection, record_id).body)
+        history = orjson.loads(queries.document(connection, record_id).body)["history"]
     except NotFound:
-        return ()
-    return tuple(place["version"] for place in body["history"]["releases"])
+        return Life()
+    return Life(tuple(place["version"] for place in history["releases"]), history["gone_since"] or "")
 
 
-def problems(
-    records: Sequence[CuratedRecord], lives: Mapping[str, Sequence[str]], runs: Runs, runner: Runner
-) -> Iterator[str]:
+def problems(records: Sequence[CuratedRecord], lives: Mapping[str, Life], runs: Runs, runner: Runner) -> Iterator[str]:
     """Yield what must be mended, each as "file: field: what"."""
     for record in records:
-        wanted = [version for version in lives[record.front.id] if version in runner.engines]
+        wanted = [version for version in lives[record.front.id].releases if version in runner.engines]
         example = record.front.example
         runnable = runner.is_launch(example.before) and runner.is_launch(example.after)
         made = {run.engine: run for run in fresh(runs, record.front.id, example)} if runnable else {}

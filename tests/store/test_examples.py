@@ -13,7 +13,7 @@ from app.records.model import CuratedRecord
 from app.records.runs import Run, Runs, digest
 from app.store import queries
 from app.store.engine import Store
-from app.store.examples import Runner, life, problems
+from app.store.examples import Life, Runner, life, problems
 from tests.store.conftest import put, releases
 
 RECORD = "00000000000000aa"
@@ -96,16 +96,36 @@ def test_a_run_on_a_release_without_the_error_verifies_nothing(store: Store, rec
     assert shown(store, record, made(record, "0.9", "1.0")) == (["1.0"], [["1.0"], []])
 
 
+def test_an_upgrade_is_verified_where_the_command_starts_on_the_first_release_without_the_error(
+    store: Store, curated: Callable[..., CuratedRecord]
+) -> None:
+    record = curated(message="Speculative decoding needs --unified-memory off, found draft {draft!r}")
+    body = record.body.model_copy(update={"solutions": ["Drop it.", "Upgrade to 1.2 or later.", "Wait for 1.2."]})
+    record = record.model_copy(update={"body": body})
+
+    assert shown(store, record, made(record, "1.0", "1.1")) == (["1.0", "1.1"], [[], [], []])
+    runs = {**made(record, "1.0"), **made(record, "1.2", before="pass")}
+    assert shown(store, record, runs) == (["1.0"], [[], ["1.2"], []])
+    runs = {**made(record, "1.0"), **made(record, "1.2", before="another error: X: y")}
+    assert shown(store, record, runs) == (["1.0"], [[], [], []])
+
+
+def test_the_derived_upgrade_is_verified_too(store: Store, curated: Callable[..., CuratedRecord]) -> None:
+    record = curated(message="Speculative decoding needs --unified-memory off, found draft {draft!r}")
+
+    assert shown(store, record, made(record, "1.2", before="pass")) == ([], [[], [], ["1.2"]])
+
+
 def test_life_is_the_releases_that_have_the_error(filled: Store, store: Store) -> None:
     with filled.reading() as connection:
         gone = queries.records(connection, queries.Filters(q="speculative draft")).items[0].id
 
-        assert life(connection, gone) == ("1.0", "1.1")
-        assert life(connection, "f" * 16) == ()
+        assert life(connection, gone) == Life(("1.0", "1.1"), "1.2")
+        assert life(connection, "f" * 16) == Life()
 
 
 def found(record: CuratedRecord, runs: Runs, runner: Runner = RUNNER) -> list[str]:
-    said = problems([record], {RECORD: ("1.0", "1.1", "1.2")}, runs, runner)
+    said = problems([record], {RECORD: Life(("1.0", "1.1", "1.2"))}, runs, runner)
     return [problem.removeprefix(f"{record.file}: ") for problem in said]
 
 
