@@ -21,7 +21,7 @@ from app.match.index import Index, Text, bare
 from app.match.log import Block, Frame, Log, read
 from app.match.model import Identification, Match
 from app.match.normal import normal, positions
-from app.match.words import Spelling, says_otherwise
+from app.match.words import WORD, Spelling, says_otherwise
 from app.mine.model import Template
 from app.store.queries import Seen, Signature
 
@@ -31,6 +31,9 @@ _ACCEPTED = 3.0
 _LOOSE_ACCEPTED = 3.9
 _LEAST_LETTERS = 8
 _MAX_VALUE = 400
+_PLACES = frozenset({"path", "function", "frames"})
+# The share of a reworded text's words that must be there.
+_REWORDED = 0.6
 _MOST_BEHIND, _MOST_DOUBT = 3.0, 9.0
 _WORD = re.compile(r"\w\w")
 _BEGIN = re.compile(r"(_?[A-Za-z]{8,40})(?: ?:|[ .])")
@@ -252,7 +255,7 @@ class _Decision:
                 if not is_value(value, self.index.words) or resumes(value, literals[n + 1 :]):
                     doubt += 1.0 if ours else _MOST_DOUBT
             elif found.kind == "damaged":
-                doubt += 0.0 if is_value(value, self.index.words) else 1.5
+                doubt += 0.0 if is_value(value, self.index.words) else 2.5
             elif is_prose(value, self.index.words):
                 doubt += 0.8 if found.total < 24 else 0.3
         return doubt * 0.5 if ours else doubt
@@ -301,6 +304,30 @@ class _Decision:
             signature = self.index.signatures[owner]
             if self._wanted(signature) and self._may_say(signature, owner, block):
                 self._keep(self._weighed(owner, number))
+        self._reworded(number, block, near)
+
+    def _reworded(self, number: int, block: Block, near: set[int]) -> None:
+        """Add the record whose text has most of the message's words, where the raising function is the record's.
+
+        So reads an error of a release or checkout that is not known, in which the text is worded differently.
+        """
+        said = set(WORD.findall(block.message.lower()))
+        best, likeliest = _REWORDED, -1
+        for owner in sorted(near)[: 4 * _OWNERS]:
+            signature = self.index.signatures[owner]
+            if not self._wanted(signature) or not self._is_exception(signature, self.printed[number]):
+                continue
+            for text in signature.texts:
+                words = set(WORD.findall(" ".join(text[0::2]).lower()))
+                share = len(words & said) / max(len(words), 5)
+                if share > best:
+                    best, likeliest = share, owner
+        if likeliest >= 0:
+            candidate = self._weighed(likeliest, number)
+            candidate.evidence = {
+                "message": "the message has most of the words of the record's text"
+            } | candidate.evidence
+            self._keep(candidate)
 
     def _alike(self, statement: str, in_file: set[int]) -> set[int]:
         """Return the records of a file whose statement is nearly the same, the best alone."""
@@ -350,10 +377,7 @@ class _Decision:
             return candidate
         block = self.blocks[number]
         printed = self.printed[number]
-        # A record may have raised another class in an earlier release: its statements say so.
-        if printed and (
-            printed == signature.exception or any(s.statement.startswith(f"raise {printed}(") for s in signature.seen)
-        ):
+        if printed and self._is_exception(signature, printed):
             candidate.points += 1.0
             candidate.evidence["exception"] = f"{printed} is the exception it raises"
         elif printed and signature.exception and printed != "Error":
@@ -366,6 +390,13 @@ class _Decision:
         if "function" not in candidate.evidence:
             self._mentioned(candidate, signature)
         return candidate
+
+    @staticmethod
+    def _is_exception(signature: Signature, printed: str) -> bool:
+        """Return whether a record raises a class, or did in an earlier release: its statements say so."""
+        return printed == signature.exception or any(
+            seen.statement.startswith(f"raise {printed}(") for seen in signature.seen
+        )
 
     def _placed(self, candidate: _Candidate, signature: Signature, block: Block) -> None:
         """Weigh the frames: the raising one, then the others."""
@@ -434,10 +465,18 @@ class _Decision:
         block = self.blocks[candidate.block] if candidate.block >= 0 else None
         if block and origin.python_says(block) and not (found.kind in ("whole", "start") and found.covered >= 24):
             points -= 4.0
+        if block and found.kind not in ("whole", "nested") and self._raised_elsewhere(candidate, block):
+            points -= 2.0  # half a text
         if block and block.logger and found.kind != "whole" and self._other_logger(block.logger):
             points -= 2.0
         candidate.points += points
         candidate.evidence = {"message": _SAID[found.kind]} | candidate.evidence
+
+    @staticmethod
+    def _raised_elsewhere(candidate: _Candidate, block: Block) -> bool:
+        """Return whether the block shows its `raise` and no frame is where the record is raised."""
+        shown = block.closed and _raises(block.frames[-1].source)
+        return shown and not _PLACES & candidate.evidence.keys()
 
     def _ends(self, found: Fit) -> bool:
         """Return whether the text ends inside a literal and not inside what may be a hole."""
