@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from app.cli import checking, options
+from app.cli import checking, compare, options
 from app.cli.options import Format, FormatOption
 from app.errors import BadInput, Unavailable
 
@@ -39,7 +39,7 @@ def check(
         typer.Argument(metavar="-- COMMAND...", help="The launch command, or - to read it from standard input."),
     ],
     *,
-    engine: Annotated[str, typer.Option(help="A release of SGLang, such as 0.5.18.")] = "",
+    engine: Annotated[str, typer.Option(help="A release of SGLang, such as 0.5.18; all: compare all of them.")] = "",
     hardware: Annotated[str, typer.Option(help="A simulated machine, such as h100-80gb.")] = "",
     gpus: Annotated[int | None, typer.Option(help="GPUs of one node; default: what the command needs.")] = None,
     model_config: Annotated[Path | None, typer.Option(help="config.json of a model not in the catalogue.")] = None,
@@ -49,7 +49,8 @@ def check(
 ) -> int:
     """Run a launch command through SGLang's start-up on a simulated machine.
 
-    Exit code 0: it starts. 1: SGLang refuses it. 2: it is no launch command. 3: not decided.
+    Exit code 0: it starts. 1: SGLang refuses it. 2: it is no launch command. 3: not decided. With --engine all
+    that is said of all installed releases, and what changed from one to the next.
     """
     chosen = options.settings()
     given = {
@@ -61,6 +62,8 @@ def check(
         "draft_model_config": _config(draft_model_config),
         "fixes": fix or None,
     }
+    if engine == compare.EVERY:
+        return _compared(chosen, given, format_)
     body = _asked_of(chosen.server, given) if chosen.server else _run_here(chosen, given)
     if format_ is Format.JSON:
         options.print_json(body)
@@ -114,13 +117,25 @@ def _progress(state: str) -> None:
         print("errata: starting the engine, which takes some seconds; `errata serve` keeps one ready", file=sys.stderr)
 
 
-def _asked_of(server: str, given: Mapping[str, Any]) -> dict[str, Any]:
+def _compared(chosen: Settings, given: Mapping[str, Any], format_: Format) -> int:
+    """Run the command on every installed release."""
+    given = {name: value for name, value in given.items() if name not in ("engine", "fixes")}
+    server = chosen.server
+    body = _asked_of(server, given, "/api/check/compare") if server else compare.here(chosen, given)
+    if format_ is Format.JSON:
+        options.print_json(body)
+    else:
+        print("\n".join(compare.lines(body)))
+    return compare.exit_code(body)
+
+
+def _asked_of(server: str, given: Mapping[str, Any], path: str = "/api/check") -> dict[str, Any]:
     """Ask a running server."""
     if not server.startswith(("http://", "https://")):
         raise BadInput("ERRATA_SERVER is an address such as http://127.0.0.1:8000")
     content = json.dumps({name: value for name, value in given.items() if value not in (None, "")}).encode()
     request = urllib.request.Request(
-        server.rstrip("/") + "/api/check", content, {"content-type": "application/json", "accept": "application/json"}
+        server.rstrip("/") + path, content, {"content-type": "application/json", "accept": "application/json"}
     )
     try:
         with urllib.request.urlopen(request, timeout=SERVER_TIMEOUT_S) as answer:

@@ -30,7 +30,7 @@ from app.web.problems import Fault, Problem
 BODY_LIMIT = 3 * 1024 * 1024
 EVENTS = "text/event-stream"
 router = APIRouter()
-_PROBLEMS: dict[int | str, dict[str, Any]] = {
+PROBLEMS: dict[int | str, dict[str, Any]] = {
     413: {"model": Problem, "description": "Too large"},
     422: {"model": Problem, "description": "Not a launch command, or an unknown engine or hardware"},
     429: {"model": Problem, "description": "Too many checks at once"},
@@ -109,7 +109,7 @@ ChecksDep = Annotated[Checks, Depends(checks)]
     "/api/check",
     tags=["check"],
     response_model=CheckAnswer,
-    responses=_PROBLEMS,
+    responses=PROBLEMS,
     openapi_extra={
         "requestBody": {"required": True, "content": {"application/json": {"schema": CheckBody.model_json_schema()}}}
     },
@@ -315,7 +315,7 @@ async def check_page(request: Request, checks: ChecksDep, parts: PartsDep, pages
     if example is not None:
         form = CheckForm(example.command, example.engine, example.hardware)
         return pages.response(_page(checks, form))
-    form = _form(dict(given.items()))
+    form = check_form(dict(given.items()))
     if not form.command:
         return pages.response(_page(checks, form))
     return await _answered(checks, parts, pages, form)
@@ -329,7 +329,7 @@ async def check_posted(request: Request, checks: ChecksDep, parts: PartsDep, pag
         given = parse_qs(body.decode(), keep_blank_values=True, max_num_fields=40)
     except ValueError:
         raise BadInput("The form could not be read.") from None
-    form = _form({name: values[-1] for name, values in given.items()})
+    form = check_form({name: values[-1] for name, values in given.items()})
     if best(request.headers.get("accept", ""), ("text/html", EVENTS)) == EVENTS:
         return _stream(request, checks, form.question(), _parts(parts, pages, form.command))
     return await _answered(checks, parts, pages, form)
@@ -348,7 +348,8 @@ async def safety_page(checks: ChecksDep, pages: PagesDep) -> Response:
     return pages.response(SafetyPage(head, await checks.safety()))
 
 
-def _form(given: dict[str, str]) -> CheckForm:
+def check_form(given: dict[str, str]) -> CheckForm:
+    """Return what a posted form or an address says."""
     return CheckForm(
         command=(given.get("command") or given.get("q") or "").replace("\r\n", "\n"),
         engine=given.get("engine", "")[:60],

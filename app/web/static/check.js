@@ -81,6 +81,7 @@
   }
 
   form.addEventListener("submit", (event) => {
+    if (event.submitter?.hasAttribute("formaction")) return; // another page's
     event.preventDefault();
     check();
   });
