@@ -141,11 +141,12 @@ class Rename:
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """Run on another release of SGLang."""
+    """Run on another release of SGLang. `since` is the first one of which the same is known, where that is older."""
 
     engine: Engine
     upgrade: bool = True
     loss: float = 0.5
+    since: str = ""
 
     @property
     def touches(self) -> str:
@@ -155,7 +156,8 @@ class Release:
     @property
     def text(self) -> str:
         """Return the change in words."""
-        return f"{'upgrade' if self.upgrade else 'go back'} to SGLang {self.engine.version}"
+        later = f"{self.since} or later" if self.since and self.since != self.engine.version else self.engine.version
+        return f"{'upgrade' if self.upgrade else 'go back'} to SGLang {later}"
 
     def apply(self, variant: Variant, table: Table) -> Variant | None:
         """Return the variant on the other release."""

@@ -171,7 +171,7 @@ class _Reader:
         for side in sides:
             for name in _names(side):
                 dest = self._field(name, doubt, attribute=True)
-                if dest and constants:
+                if dest and constants and not isinstance(side, ast.BinOp):  # else it is a remainder, a sum, ...
                     self.mentions[dest].note(doubt, constants)
 
     def phrases(self, text: str, doubt: float) -> None:

@@ -106,7 +106,7 @@ class Proposer:
         later = [one for one in free if order.index(one.version) > here]
         earlier = [one for one in free if order.index(one.version) < here]
         if later:
-            yield _one(Release(later[0]), 0.0)
+            yield _one(Release(later[0], since=_free_since(later[0].version, advice)), 0.0)
         if earlier:
             yield _one(Release(earlier[-1], upgrade=False, loss=3.5), 0.6)
 
@@ -205,6 +205,13 @@ class Proposer:
             yield _one(Release(self.engines[later[0]], loss=1.0), 0.2)
         if earlier:
             yield _one(Release(self.engines[earlier[-1]], upgrade=False, loss=3.0), 0.4)
+
+
+def _free_since(version: str, advice: Advice) -> str:
+    """Return the first of the releases in a row up to `version` that lack the record."""
+    before = advice.ingested[: advice.ingested.index(version) + 1]
+    having = [place for place, one in enumerate(before) if one in advice.versions]
+    return before[having[-1] + 1] if having else version
 
 
 def _one(change: Change, doubt: float) -> Proposal:

@@ -10,6 +10,7 @@ from app.check.protocol import Option
 
 CHOICES_TRIED = 6
 NUMBERS_TRIED = 8
+LARGEST = 1e12
 _FRACTION_STEPS = (0.05, -0.05, 0.1, -0.1, 0.2, -0.2)
 
 
@@ -46,12 +47,13 @@ def _number(text: str | None) -> float | None:
         value = float(text) if text is not None else math.nan
     except ValueError:
         return None
-    return value if math.isfinite(value) and abs(value) < 1e15 else None
+    return value if abs(value) < LARGEST else None
 
 
 def _numbers(option: Option, present: float | None, named: Sequence[float], numbers: Sequence[float]) -> Iterator[str]:
     whole = not ("float" in option.type.lower() or isinstance(option.default, float))
-    near = _whole_near(present, [*named, *numbers]) if whole else _fractions_near(present, [*named, *numbers])
+    said = [n for n in (*named, *numbers) if abs(n) < LARGEST]
+    near = _whole_near(present, said) if whole else _fractions_near(present, said)
     for value in islice(dict.fromkeys(near), NUMBERS_TRIED):
         yield str(int(value)) if value == int(value) and (whole or abs(value) > 1) else f"{value:g}"
 

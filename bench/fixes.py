@@ -1,0 +1,247 @@
+"""How many refused launches get a fix, whether every shown fix really starts, and what a search takes.
+
+    python -m bench.fixes [--limit N] [--every N] [--cases FILE] [--list] [--lines FILE]
+
+Refused launches are those of `data/triggers/`, the `before` of the curated records' examples, and a file of reported
+commands (default ../shared/cases/preflight.jsonl). Each is asked with `fixes` as a reader would; commands that start or
+are not decided are left out. Then every shown fix is run again from its own text, in processes started for that.
+Engines are started before the clock. Goals: docs/fixes.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import statistics
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from app.check import command, hardware
+from app.check.catalogue import catalogue
+from app.check.fixes.arguments import given
+from app.check.fixes.search import USUAL
+from app.check.install import Engines
+from app.check.options import Options
+from app.check.pool import CHECK_LIMITS, Bounds, SandboxPool
+from app.check.service import CheckService, Question
+from app.errors import ErrataError
+from app.records.load import load_all
+from app.settings import Settings
+from app.store.engine import Store
+from app.web.checks import adviser, linker
+from bench import cases
+
+TRIGGERS = Path("data/triggers")
+REPORTED = Path("../shared/cases/preflight.jsonl")
+BOUNDS = Bounds(engines=8, waiting=256, wait_s=120.0, limits=replace(CHECK_LIMITS, wall_s=60.0, cpu_s=60))
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """A command that may be refused."""
+
+    source: str
+    question: Question
+
+
+@dataclass(slots=True)
+class Row:
+    """A refused launch and what its search found."""
+
+    launch: Launch
+    body: dict[str, Any]
+    again: list[str] = field(default_factory=list)
+
+    @property
+    def fixes(self) -> list[dict[str, Any]]:
+        """Return the shown fixes."""
+        found: list[dict[str, Any]] = self.body["fixes"]
+        return found
+
+    @property
+    def record(self) -> str:
+        """Return the record, else the place, of the error."""
+        error = self.body["error"]
+        return str((error["record"] or {}).get("id") or f"{error['path']}:{error['line']}")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print the table. Exit code 1: a goal was missed."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--limit", type=int, default=0, help="launches at most; 0: all")
+    parser.add_argument("--every", type=int, default=1, help="take every Nth launch")
+    parser.add_argument("--cases", type=Path, default=REPORTED)
+    parser.add_argument("--list", action="store_true", help="print each launch with its fixes")
+    parser.add_argument("--lines", type=Path, help="write the answers to this file, one a line")
+    options = parser.parse_args(arguments)
+    launches = list(_launches(options.cases))[:: options.every]
+    return asyncio.run(_measured(launches[: options.limit or None], options.list, options.lines))
+
+
+def _launches(reported: Path) -> Iterator[Launch]:
+    for file in sorted(TRIGGERS.glob("sglang-*.jsonl")):
+        for line in file.read_text(encoding="utf-8").splitlines():
+            one = json.loads(line)
+            if one.get("verdict", "fail") == "fail":
+                packages = one.get("packages") or {}
+                yield Launch(
+                    "trigger",
+                    Question(
+                        one["command"], one["engine"], one["hardware"], one["gpus"], fixes=True, packages=packages
+                    ),
+                )
+    for record in load_all(Settings.from_environment().data_dir / "errors" / "sglang"):
+        example = record.front.example
+        if example.engines:
+            yield Launch("curated", Question(example.before, example.engines[0], example.hardware or "", fixes=True))
+    if reported.exists():
+        for case in cases.load(reported):
+            version = cases.release(case.text("sglang_version"))
+            machine = cases.machine(case.text("hardware"))
+            yield Launch("reported", Question(case.text("command"), version, machine, fixes=True))
+
+
+def _service() -> CheckService:
+    settings = Settings.from_environment()
+    store = Store(settings.database_url)
+    return CheckService(
+        SandboxPool(BOUNDS), Engines(settings.cache_dir / "engines", settings.check_engine), catalogue(),
+        hardware.profiles(), link=linker(store), advise=adviser(store), budget=replace(USUAL, at_once=BOUNDS.workers),
+    )  # fmt: skip
+
+
+async def _measured(launches: list[Launch], every_one: bool, lines: Path | None) -> int:
+    print(f"{len(launches)} launches, {BOUNDS.workers} workers, load {os.getloadavg()[0]:.1f}", flush=True)
+    service = _service()
+    try:
+        await _warm(service)
+        rows = [row for launch in launches if (row := await _asked(service, launch)) is not None]
+    finally:
+        await service.pool.close()
+    fresh = _service()
+    try:
+        for row in rows:
+            await _run_again(fresh, row)
+    finally:
+        await fresh.pool.close()
+    if lines is not None:
+        lines.write_text("".join(json.dumps({"source": r.launch.source, **r.body}) + "\n" for r in rows))
+    if every_one:
+        _print_rows(rows)
+    return _print_table(rows)
+
+
+async def _warm(service: CheckService) -> None:
+    """Start every release, as a server does that has run for a while."""
+    began = time.perf_counter()
+    usual = service.profiles.find(hardware.DEFAULT).device
+    for engine in service.engines.installed():
+        await service.pool.warm(engine, usual)
+    print(f"engines ready after {time.perf_counter() - began:.0f} s", flush=True)
+
+
+async def _asked(service: CheckService, launch: Launch) -> Row | None:
+    """Return the row of a refused launch; None where it starts, is not decided or cannot be asked."""
+    question = launch.question
+    installed = [engine.version for engine in service.engines.installed()]
+    if question.engine not in installed:
+        question = replace(question, engine="")
+    try:
+        body = await service.check(question)
+    except ErrataError:
+        return None
+    return Row(replace(launch, question=question), body) if body["verdict"] == "fail" else None
+
+
+async def _run_again(service: CheckService, row: Row) -> None:
+    for fix in row.fixes:
+        asked = row.launch.question
+        again = replace(
+            asked,
+            command=fix["command"],
+            engine=fix.get("engine", row.body["engine"]["version"]),
+            hardware=fix.get("hardware", row.body["hardware"]["name"]),
+            fixes=False,
+        )
+        body = await service.check(again)
+        row.again.append(body["verdict"])
+
+
+def _kept(service_options: Options, row: Row) -> tuple[int, int]:
+    """Return how many options beside the model a launch gives, and how many of them its first fix still gives."""
+    settings = _settings(service_options, row.body["command"])
+    after = _settings(service_options, row.fixes[0]["command"])
+    return len(settings), len(settings & after)
+
+
+def _settings(options: Options, text: str) -> set[str]:
+    return {one.key for one in given(command.read(text).arguments, options)} - {"model_path"}
+
+
+def _print_rows(rows: Sequence[Row]) -> None:
+    for row in rows:
+        error = row.body["error"]
+        print(f"\n{row.launch.source} {row.record} on {row.body['engine']['version']}, {row.body['hardware']['name']}")
+        print(f"  {row.body['command']}")
+        print(f"  {error['exception']}: {(error['message'] or error['condition'] or '')[:160]}")
+        for fix, again in zip(row.fixes, row.again, strict=True):
+            print(f"  + {fix['edit']} (again: {again})")
+        if not row.fixes:
+            for tried in row.body["tried"]:
+                print(f"  - {tried['edit']} -> {tried['verdict']} {tried['said'][:120]}")
+        print(f"  {row.body['search']}")
+
+
+def _print_table(rows: Sequence[Row]) -> int:
+    if not rows:
+        print("no launch was refused", file=sys.stderr)
+        return 3
+    fixed = [row for row in rows if row.fixes]
+    again = [verdict for row in rows for verdict in row.again]
+    checks = [row.body["search"]["checks"] for row in rows]
+    times = sorted(row.body["search"]["ms"] for row in rows)
+    installed = {engine.version: engine for engine in _engines().installed()}
+    kept = [_kept(Options.of(installed[row.body["engine"]["version"]]), row) for row in fixed]
+    several = [pair for pair in kept if pair[0] >= 2]
+    p95 = times[min(len(times) - 1, int(len(times) * 0.95))]
+    missed = 0
+
+    def line(name: str, value: str, goal: str = "", reached: bool | None = None) -> None:
+        nonlocal missed
+        missed += reached is False
+        print(f"{name:<58} {value:>18}  {goal:<10} {'' if reached is None else 'reached' if reached else 'MISSED'}")
+
+    records = {row.record for row in rows}
+    line("refused launches", str(len(rows)), ">= 300", len(rows) >= 300)
+    line("distinct records", str(len(records)), ">= 150", len(records) >= 150)
+    line("with a fix", _share(len(fixed), len(rows)), ">= 95 %", len(fixed) >= 0.95 * len(rows))
+    line("records with a fix", _share(len({row.record for row in fixed}), len(records)))
+    line("shown fixes that start again in fresh processes", _share(again.count("pass"), len(again)), "100 %",
+         again.count("pass") == len(again))  # fmt: skip
+    line("first fix keeps something of two or more options", _share(sum(k > 0 for _, k in several), len(several)),
+         ">= 90 %", sum(k > 0 for _, k in several) >= 0.9 * len(several))  # fmt: skip
+    line("first fix drops no option at all", _share(sum(n == k for n, k in kept), len(kept)))
+    line("checks of a search, median", f"{statistics.median(checks):g}", "<= 8", statistics.median(checks) <= 8)
+    line("time of a search, p50", f"{statistics.median(times):.0f} ms")
+    line("time of a search, p95", f"{p95:.0f} ms", "<= 2000 ms", p95 <= 2000)
+    print(f"load at the end {os.getloadavg()[0]:.1f}")
+    return 1 if missed else 0
+
+
+def _engines() -> Engines:
+    settings = Settings.from_environment()
+    return Engines(settings.cache_dir / "engines", settings.check_engine)
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{part} of {whole} ({100 * part / max(whole, 1):.1f} %)"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
