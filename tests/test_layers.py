@@ -22,7 +22,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "records": {"errors"},
     "store": {"errors", "mine", "lineage", "records"},
     "match": {"errors", "mine", "store"},
-    "check": {"errors"},
+    "check": {"errors", "processes"},
     "web": {"errors", "processes", "store", "match", "check", "records"},
     "cli": {"errors", "settings", "mine", "lineage", "records", "store", "match", "check", "web"},
 }

@@ -179,6 +179,7 @@ class Engine:
         self._host_pools()
         self._one_expert_layer()
         self._one_parser()
+        self._compiled_patterns()
         self._scheduler()
         self._observe()
 
@@ -298,6 +299,21 @@ class Engine:
         for name in DECLARATIONS:
             if hasattr(declarations, name):
                 getattr(declarations, name)(cls)
+
+    def _compiled_patterns(self) -> None:
+        """Keep every pattern that `regex.fullmatch` compiles: lists of excluded layers hold more than it remembers."""
+        regex = sys.modules.get("regex")
+        if regex is None:
+            return
+        real, compiled = regex.fullmatch, functools.lru_cache(maxsize=1 << 14)(regex.compile)
+
+        @functools.wraps(real)
+        def fullmatch(pattern: Any, string: Any, *args: Any, **kwargs: Any) -> Any:
+            if args or kwargs or type(pattern) is not str:
+                return real(pattern, string, *args, **kwargs)
+            return compiled(pattern).fullmatch(string)
+
+        replace(regex, "fullmatch", fullmatch, "regex.fullmatch")
 
     def _scheduler(self) -> None:
         prefix = "sglang.srt.managers.scheduler."

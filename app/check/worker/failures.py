@@ -101,12 +101,14 @@ def _condition(source: str) -> str:
 
 def guards(code: types.CodeType, line: int) -> tuple[str, ...]:
     """Return the conditions around a line of a function, outermost first; empty where the source is not to be had."""
+    lines = linecache.getlines(code.co_filename)
+    first = 1 if code.co_name == "<module>" else code.co_firstlineno
     try:
-        lines, first = inspect.getsourcelines(code)
-        tree = ast.parse(textwrap.dedent("".join(lines)))
-    except (OSError, SyntaxError, TypeError):
+        block = lines if code.co_name == "<module>" else inspect.getblock(lines[first - 1 :])
+        tree = ast.parse(textwrap.dedent("".join(block)))
+    except SyntaxError:
         return ()
-    return tuple(_around(tree, line - (first - 1 if first else 0)))
+    return tuple(_around(tree, line - first + 1))
 
 
 def _around(node: ast.AST, line: int) -> Iterator[str]:

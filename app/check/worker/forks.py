@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import gc
+import json
 import os
 import resource
 import selectors
@@ -38,6 +39,7 @@ from app.check.protocol import (
     dump,
     load,
 )
+from app.processes import end_with_parent
 
 CHUNK = 1 << 16
 RANKS_LIMIT = 8
@@ -104,6 +106,15 @@ class Child:
     lost: Lost | None = None
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Spare:
+    """A forked child that waits for a job: what forking costs is paid before anybody waits for an answer."""
+
+    pid: int
+    pipe: int
+    orders: int
+
+
 @dataclasses.dataclass(slots=True)
 class Ranks:
     """The pipeline ranks of one job: what has been heard, and which are still to run."""
@@ -123,6 +134,8 @@ class Forks:
         self._selector = selectors.DefaultSelector()
         self._waiting: deque[tuple[Job, int, Ranks]] = deque()
         self._children: dict[int, tuple[Child, Ranks]] = {}
+        self._dying: dict[int, int] = {}  # the pipe of a child that has been heard, and its process
+        self._spare: Spare | None = None
         self._input = b""
         self._open = True
 
@@ -130,6 +143,7 @@ class Forks:
         """Answer jobs until the input ends; then end every child and return."""
         os.set_blocking(self._source, False)
         self._selector.register(self._source, selectors.EVENT_READ)
+        self._spare = self._fork_spare()
         try:
             while self._open:
                 self._fill()
@@ -138,10 +152,13 @@ class Forks:
                         self._read_jobs()
                     elif key.fd in self._children:
                         self._read_child(key.fd)
+                    elif key.fd in self._dying and not os.read(key.fd, CHUNK):
+                        self._bury(key.fd)
                 self._kill_late()
         finally:
-            for child, _ in list(self._children.values()):
-                _kill(child.pid)
+            spare = [self._spare.pid] if self._spare else []
+            for pid in (*spare, *self._dying.values(), *(child.pid for child, _ in self._children.values())):
+                _kill(pid)
 
     def _patience(self) -> float | None:
         if not self._children:
@@ -184,20 +201,31 @@ class Forks:
             self._fork(job, rank, ranks)
 
     def _fork(self, job: Job, rank: int, ranks: Ranks) -> None:
-        reader, writer = os.pipe()
+        """Give a job to the child that waits for one, and let another wait in its place."""
+        spare = self._spare or self._fork_spare()
         policy = job.limits.policy
         folder = str(policy["folder"]) if policy else tempfile.mkdtemp(prefix="errata-check-")
-        pid = os.fork()
-        if pid == 0:
-            os.close(reader)
-            self._selector.close()
-            _child(self._check, job, rank, writer, folder)
-        os.close(writer)
+        with contextlib.suppress(BrokenPipeError), os.fdopen(spare.orders, "wb") as orders:
+            orders.write(json.dumps([rank, folder]).encode() + b"\n" + dump(job))
         now = time.monotonic()
         deadline = min(now + job.limits.wall_s, ranks.deadline) if rank else now + job.limits.wall_s
         ranks.deadline = deadline
-        self._children[reader] = (Child(job, rank, pid, reader, deadline, now, folder), ranks)
-        self._selector.register(reader, selectors.EVENT_READ)
+        self._children[spare.pipe] = (Child(job, rank, spare.pid, spare.pipe, deadline, now, folder), ranks)
+        self._selector.register(spare.pipe, selectors.EVENT_READ)
+        self._spare = self._fork_spare()
+
+    def _fork_spare(self) -> Spare:
+        reader, writer = os.pipe()
+        orders, handed = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            for descriptor in (reader, handed):
+                os.close(descriptor)
+            self._selector.close()
+            _child(self._check, orders, writer)
+        for descriptor in (writer, orders):
+            os.close(descriptor)
+        return Spare(pid, reader, handed)
 
     # -- children
 
@@ -215,6 +243,9 @@ class Forks:
         for line in lines:
             if not self._take(child, line):
                 self._stop(child, "protocol")
+                return
+            if child.outcome is not None or child.lost is not None:
+                self._end(child)  # it has nothing more to say: nobody waits until it is gone
                 return
 
     def _take(self, child: Child, line: bytes) -> bool:
@@ -241,15 +272,17 @@ class Forks:
 
     def _stop(self, child: Child, reason: Reason) -> None:
         child.outcome, child.lost = None, Lost(reason, stage=child.stage)
-        self._end(child, kill=True)
+        self._end(child)
 
-    def _end(self, child: Child, *, kill: bool = False) -> None:
-        """Bury a child and answer for it, or go on with the next pipeline rank."""
+    def _end(self, child: Child) -> None:
+        """Kill a child that is done, and answer for it or go on with the next pipeline rank."""
         _, ranks = self._children.pop(child.pipe)
-        self._selector.unregister(child.pipe)
-        os.close(child.pipe)
         _kill(child.pid)
-        _, status, _ = os.wait4(child.pid, 0)
+        status = 0
+        if child.outcome is None and child.lost is None:
+            status = self._bury(child.pipe, child.pid)
+        else:
+            self._dying[child.pipe] = child.pid
         if child.job.limits.policy is None:
             shutil.rmtree(child.folder, ignore_errors=True)
         elapsed = round((time.monotonic() - child.began) * 1000, 2)
@@ -265,6 +298,13 @@ class Forks:
             self._waiting.appendleft((child.job, ranks.left.pop(0), ranks))
             return
         self._say(dump(Answer(child.job.id, outcome=merged(ranks.outcomes))))
+
+    def _bury(self, pipe: int, pid: int = 0) -> int:
+        """Forget a child that has ended and return its wait status."""
+        self._selector.unregister(pipe)
+        os.close(pipe)
+        _, status, _ = os.wait4(self._dying.pop(pipe, pid), 0)
+        return status
 
     def _say(self, line: bytes) -> None:
         view = memoryview(line)
@@ -341,10 +381,11 @@ def _kill(pid: int) -> None:
 # -- in the child
 
 
-def _child(check: Check, job: Job, rank: int, pipe: int, folder: str) -> None:
-    """Confine this process, run the check, write its answer and end. Never returns."""
+def _child(check: Check, orders: int, pipe: int) -> None:
+    """Wait for a job, confine this process, run the check, write its answer and end. Never returns."""
     code = 1
     try:
+        end_with_parent()
         os.setpgid(0, 0)
         gc.disable()  # the process ends with the check: collecting costs more than it frees
         null = os.open(os.devnull, os.O_RDWR)
@@ -352,9 +393,13 @@ def _child(check: Check, job: Job, rank: int, pipe: int, folder: str) -> None:
             os.dup2(null, descriptor)
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
             signal.signal(number, signal.SIG_DFL)
-        answer = _answer(check, job, rank, pipe, folder)
-        _write(pipe, dump(answer))
-        code = 0
+        with os.fdopen(orders, "rb") as stream:
+            first, _, second = stream.read().partition(b"\n")
+        rank, folder = json.loads(first)
+        job = load(second)
+        if isinstance(job, Job):
+            _write(pipe, dump(_answer(check, job, rank, pipe, folder)))
+            code = 0
     except BaseException:
         pass  # nothing to say it with: the parent sees the end of the pipe
     finally:
