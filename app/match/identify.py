@@ -461,7 +461,9 @@ class _Decision:
         if found.kind == "headless":
             points -= 2.5 * (1 - found.covered / found.total)
         if len(text.owners) > 3:
-            points -= 0.3 * math.log2(len(text.owners) / 3)
+            crowd = 0.3 * math.log2(len(text.owners) / 3)
+            points -= crowd
+            candidate.behind -= crowd  # it makes the answer less sure, not a rival's text more likely
         block = self.blocks[candidate.block] if candidate.block >= 0 else None
         if block and origin.python_says(block) and not (found.kind in ("whole", "start") and found.covered >= 24):
             points -= 4.0
@@ -623,7 +625,7 @@ def _behind(fits: Sequence[Fit]) -> list[float]:
         for other in best:
             less = explained[other] - explained[n]
             if less > 0 and _overlap(found, fits[other]):
-                behind[n] = max(behind[n], min(_MOST_BEHIND, 0.6 + 0.15 * (less - 1)))
+                behind[n] = max(behind[n], min(_MOST_BEHIND, 0.7 + 0.15 * less))
     return behind
 
 

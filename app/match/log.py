@@ -19,6 +19,7 @@ MAX_LINES = 3_000
 _HEAD_LINES, _TAIL_LINES, _MARKED_LINES = 200, 800, 1_990
 _MAX_MESSAGE_LINES, _MAX_MESSAGE = 60, 8_192
 _MAX_BODIES = 32
+_LEAST_PANE = 60
 _MAX_PREFIX = 400
 
 
@@ -74,6 +75,7 @@ _WIDE_LINE_END = re.compile("[\x85\u2028\u2029]")
 _BLANK_LINES = re.compile(r"\n{3,}")
 _BOX = "│┃║▏▕╎╏┆┇┊┋╭╮╰╯┌┐└┘├┤─━═╔╗╚╝"
 _BOX_EDGE = re.compile(rf"^[ \t]{{0,40}}[{_BOX}]+ ?|[ \t]*[{_BOX}]+[ \t]*$")
+_LEFT_EDGE = re.compile(rf"^[ \t]{{0,40}}[{_BOX}]+ ?")
 _GROUP_EDGE = re.compile(r"^ {0,40}(?:\| ?|\+ (?=Exception Group)|\+[+-]{3,}[ \d-]*$)")
 _GROUP_MEMBER = re.compile(r"^\s{0,40}\+[+-]{3,} \d+ -{3,}$")
 
@@ -204,7 +206,7 @@ class _Line:
 
 def _lines(text: str) -> Iterator[_Line]:
     """Yield the lines, each without its prefixes; JSON lines are opened."""
-    for raw in _budgeted(text):
+    for raw in _unwrapped(_budgeted(text)):
         line = raw.rstrip()
         if not line:
             yield _Line("", False, "", None)
@@ -230,6 +232,34 @@ def _lines(text: str) -> Iterator[_Line]:
                 yield _Line(again.text.rstrip(), m == 0 or again.starts, parsed.outer, again.rank if m == 0 else None)
             if n < len(opened) - 1:
                 yield _Line("", False, parsed.outer, None)
+
+
+def _unwrapped(lines: list[str]) -> Iterator[str]:
+    """Yield the lines; those that a box or the pane of a terminal broke at its edge are one again."""
+    begun = ""
+    for raw in lines:
+        line = raw.rstrip()
+        full = _full(line) if line and line[-1] in _BOX and len(line) >= _LEAST_PANE else ""
+        inner = _LEFT_EDGE.sub("", full or line)
+        if begun and inner[:2] == "  ":  # indented: a line of its own
+            yield begun
+            begun = ""
+        joined = begun + inner if begun else full
+        if full and len(joined) < _MAX_MESSAGE:
+            begun = joined
+            continue
+        yield joined or raw
+        begun = ""
+    if begun:
+        yield begun
+
+
+def _full(line: str) -> str:
+    """Return what stands before the right edge of a line that reaches it, "" where it ends before."""
+    text = line[:-1]
+    if line.lstrip()[0] not in _BOX:
+        return text if text[-1] not in _BOX + " " else ""
+    return text[:-1] if text[-1] == " " and text[-2] not in _BOX + " " else ""
 
 
 def _budgeted(text: str) -> list[str]:
@@ -489,7 +519,8 @@ class _Reader:
         if block.wants_source and not typed:
             self._source(block, bare)
             return True
-        if exception is not None and (typed or "." in exception.group(1) or block.headed) and not _CODEY.search(bare):
+        named = exception is not None and ("." in exception.group(1) or block.headed) and not _CODEY.search(bare)
+        if exception is not None and (typed or named):
             self._exception(stream, exception)
             return True
         if text[:2] == "  " or _CODEY.search(bare):
