@@ -25,7 +25,7 @@ from app.check.install import Engines
 from app.check.pool import CHECK_LIMITS, Bounds, Engine, SandboxPool
 from app.check.protocol import Hardware, Lost, Outcome, Request
 from app.check.service import CheckService, Question
-from app.errors import ErrataError
+from app.errors import ErrataError, OutOfTime
 from app.settings import Settings
 
 SEED = (
@@ -195,14 +195,23 @@ async def _spinner(service: CheckService, rows: Table, rounds: int) -> None:
     )  # fmt: skip
     request = Request(("spin in 32 threads",), Hardware("cpu", "cpu"))
 
+    refused: list[str] = []
+
     async def spin() -> None:
         try:
             await service.pool.check(engine, request)
-        except ErrataError:
+        except OutOfTime:
             return
+        except ErrataError as error:
+            refused.append(error.detail)
+            await asyncio.sleep(1.0)
 
     ordinary = await _beside(lambda: timed(service, ORDINARY), service, rounds)
-    _slowed(rows, "code that spins in 32 threads", await _beside(spin, service, rounds), ordinary)
+    beside = await _beside(spin, service, rounds)
+    if refused:
+        rows.row("beside code that spins in 32 threads", f"did not run: {refused[0]}", "<= +10 %", reached=False)
+    else:
+        _slowed(rows, "code that spins in 32 threads", beside, ordinary)
 
 
 def _slowed(rows: Table, name: str, beside: float, ordinary: float) -> None:
