@@ -20,7 +20,7 @@ _WINDOW = 2_000
 _MIN_RATIO = 78.0
 # Of a damaged literal: how much may be lost or put in one place or lost before it, how near two places are one, and how
 # far before the best window it may begin.
-_MOST_LOST, _MOST_PUT, _MOST_HEADLESS, _NEIGHBOURS, _EARLIER = 14, 8, 4, 2, 3
+_MOST_LOST, _MOST_PUT, _MOST_HEADLESS, _NEIGHBOURS, _EARLIER = 14, 8, 2, 2, 3
 
 
 @dataclass(frozen=True, slots=True)

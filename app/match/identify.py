@@ -31,6 +31,7 @@ _ACCEPTED = 3.0
 _LOOSE_ACCEPTED = 3.9
 _LEAST_LETTERS = 8
 _MAX_VALUE = 400
+_LEAD = 3
 _PLACES = frozenset({"path", "function", "frames"})
 # The share of a reworded text's words that must be there.
 _REWORDED = 0.6
@@ -238,16 +239,20 @@ class _Decision:
         """Return what speaks, round the find and in its holes, for another sentence than the record's, in points."""
         where, literals = segment.where(), self.index.texts[number].parts[0::2]
         ours = self._ours(segment.block)
-        doubt = 0.0
+        doubt = 1.0 if found.kind == "cut" and found.start else 0.0
         if 0 < found.start < len(where) and begins_inside(segment.text, where[found.start]):
             doubt += 3.0 if found.kind in ("cut", "headless") else 1.5
         if 0 < found.end < len(where) and goes_on(segment.text, where[found.end - 1] + 1, literals[-1]):
-            doubt += 2.5 if found.total < 12 else 1.5 if found.total < 24 else 0.9
+            doubt += 3.0 if found.kind == "headless" else 2.5 if found.total < 12 else 1.5 if found.total < 24 else 0.9
         reached = [n for n, hole in enumerate(found.holes) if hole != (0, 0)]
         for n in reached:
             start, end = found.holes[n]
-            value = segment.text[where[start] : where[end - 1] + 1] if end > start else ""
-            if not value or takes_prose(literals[n]):
+            if end <= start:
+                continue
+            value = segment.text[where[start] : where[end - 1] + 1]
+            if found.kind != "damaged" and self._splits_words(segment, literals, n, found.holes[n]):
+                doubt += 1.5
+            if takes_prose(segment.text[: where[start]][-_LEAD:]):
                 continue
             cut_off = n == reached[-1] and found.covered < found.total and end == found.end and n < len(literals) - 1
             if cut_off or (n == 0 and found.kind == "headless"):
@@ -259,6 +264,12 @@ class _Decision:
             elif is_prose(value, self.index.words):
                 doubt += 0.8 if found.total < 24 else 0.3
         return doubt * 0.5 if ours else doubt
+
+    def _splits_words(self, segment: _Segment, literals: Sequence[str], n: int, hole: tuple[int, int]) -> bool:
+        """Return whether a hole begins or ends within a word where the template has a blank: "in" found in "string"."""
+        return (literals[n][-1:].isspace() and self._joined(segment, hole[0])) or (
+            literals[n + 1][:1].isspace() and self._joined(segment, hole[1])
+        )
 
     def _owners(
         self, segment: int, number: int, found: Fit, *, alike: int = 0, behind: float = 0.0, doubt: float = 0.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import re
+import sys
 from collections.abc import Collection
 
 from app.match.log import Block
@@ -53,6 +54,7 @@ _KNOWN = {
     "verl": "verl",
     "slime": "slime",
     "accelerate": "Accelerate",
+    "jinja2": "Jinja",
     "peft": "PEFT",
     "bitsandbytes": "bitsandbytes",
     "modelopt": "ModelOpt",
@@ -68,12 +70,28 @@ _PATHS = re.compile(r"(?<![\w])(" + "|".join(sorted(_KNOWN, key=len, reverse=Tru
 _TEXTS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"\[?sgl_kernel\]?[ :]|common_ops"), "sgl-kernel"),
     (re.compile(r"flashinfer|TllmGenFmha", re.IGNORECASE), "FlashInfer"),
-    (re.compile(r"gpu_memory_utilization|VLLM_|\bvllm\b|max_num_batched_tokens", re.IGNORECASE), "vLLM"),
+    (
+        re.compile(
+            r"gpu[_ ]memory[_ ]utilization|VLLM_|\bvllm\b|max_num_batched_tokens|max_model_len|limit_mm_per_prompt"
+            r"|limit-mm-per-prompt|tensor_parallel_size|max_lora_rank|Engine core initialization",
+            re.IGNORECASE,
+        ),
+        "vLLM",
+    ),
     (re.compile(r"maximum context length is \S{1,20} tokens\. However, you requested"), "vLLM"),
     (re.compile(r"\bNCCL\b|ncclSystemError|ncclInternalError|ProcessGroupNCCL|DistBackendError"), "NCCL"),
     (re.compile(r"CUDA out of memory|torch\.OutOfMemoryError|torch\.cuda\.OutOfMemoryError"), "PyTorch (CUDA memory)"),
     (re.compile(r"CUDA error|CUDA_LAUNCH_BLOCKING|cudaError|CUBLAS_STATUS|CUDNN_STATUS|device-side assert"), "CUDA"),
+    (re.compile(r"No CUDA GPUs are available|re-initialize CUDA in forked"), "PyTorch (CUDA)"),
     (re.compile(r"/aten/src/|pytorch/|\bc10::|torch\._dynamo|torch\.\w+|at::native"), "PyTorch"),
+    (
+        re.compile(
+            r"mat1 and mat2|size of tensor a \(|is invalid for input of size|expected scalar type|Torch not compiled"
+            r"|tensors to be on the same device|non-singleton dimension|same number of dimensions|probability tensor"
+            r"|(?:server|client) socket has (?:failed|timed out)|Ninja is required|match the broadcast shape|^Index put"
+        ),
+        "PyTorch",
+    ),
     (re.compile(r"tvm\.|tvm::"), "TVM"),
     (re.compile(r"triton\.|OutOfResources: out of resource|PassManager::run failed"), "Triton"),
     (re.compile(r"third_party/gloo|\bgloo::|Connection closed by peer \["), "Gloo"),
@@ -153,11 +171,22 @@ def looks_like(blocks: tuple[Block, ...], text: str, packages: list[str], produc
     for pattern, name in _TEXTS:
         if pattern.search(head):
             return _sentence(name, product)
+    for block in blocks:
+        if owner := _owner_of_class(block.exception):
+            return _sentence(owner, product)
     if path := _PATHS.search(head):
         return _sentence(software(path.group(1)), product)
     if PYTHON in packages:
         return _sentence("Python's standard library", product)
     return ""
+
+
+def _owner_of_class(exception: str) -> str:
+    """Return whose class a qualified name is: "jinja2.exceptions.UndefinedError", "" where it does not say."""
+    package = exception.partition(".")[0].lstrip("_") if "." in exception else ""
+    if package in sys.stdlib_module_names:
+        return "Python's standard library"
+    return _KNOWN.get(package.removesuffix("_core").removesuffix("_rust"), "")
 
 
 def python_says(block: Block) -> bool:
