@@ -23,8 +23,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     "store": {"errors", "mine", "lineage", "records"},
     "match": {"errors", "mine", "store"},
     "check": {"errors", "processes"},
-    "web": {"errors", "processes", "store", "match", "check", "records"},
-    "cli": {"errors", "settings", "mine", "lineage", "records", "store", "match", "check", "web"},
+    "triggers": {"errors", "check"},
+    "web": {"errors", "processes", "store", "match", "check", "records", "triggers"},
+    "cli": {"errors", "settings", "mine", "lineage", "records", "store", "match", "check", "triggers", "web"},
 }
 ONLY_IN = {
     "sqlalchemy": {"store"},
