@@ -92,7 +92,10 @@ class Judged:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A question with everything chosen. `unknown` says why no verdict about the model is possible, if so."""
+    """A question with everything chosen. `unknown` says why no verdict about the model is possible, if so.
+
+    Shape: `partial` names the models whose configuration lacks fields, or whose class a generic one stands in for.
+    """
 
     launch: LaunchCommand
     engine: Engine
@@ -105,6 +108,7 @@ class Prepared:
     warnings: tuple[str, ...]
     unknown: str = ""
     reserve_given: bool = False
+    partial: tuple[str, ...] = ()
 
 
 Linker = Callable[[Error, str], RecordLink | None]
@@ -202,6 +206,7 @@ class CheckService:
         return Prepared(
             launch, engine, engine_chosen, profile, "asked" if question.hardware else "default", request, gpus_chosen,
             (*said, *assumed), launch.notes, unknown, question.reserve_bytes is not None,
+            self._partial(question, launch),
         )  # fmt: skip
 
     def _engine(self, asked: str, launch: LaunchCommand) -> tuple[Engine, str]:
@@ -246,6 +251,12 @@ class CheckService:
                     unknown = unknown or found.reason
         return tuple(models.values()), said, unknown
 
+    def _partial(self, question: Question, launch: LaunchCommand) -> tuple[str, ...]:
+        wanted = [(_MODEL, question.model_config), (_DRAFT, question.draft_model_config)]
+        names = [name for options, given in wanted if given is None and (name := launch.option(*options))]
+        found = [model for name in names if not isinstance(model := self.catalogue.find(name), Near)]
+        return tuple(model.hub_id for model in found if model.incomplete or model.stand_in)
+
     async def _fetched(self, name: str) -> model_config.Given | None:
         if self._fetch is None:
             return None
@@ -288,6 +299,12 @@ class CheckService:
         if result.verdict == "fail" and result.error and (path := _missing_file(result.error, prepared.launch)):
             reason = (
                 f"SGLang stops because {path[:120]} is not there; a check has no files but the models' configurations."
+            )
+            return Judged("unknown", reason, result)
+        if result.verdict == "fail" and result.error and prepared.partial and _misses_a_field(result.error):
+            reason = (
+                f"The configuration of {prepared.partial[0]} that is known here is incomplete, and SGLang asks for a "
+                "field that it lacks. Paste the whole config.json."
             )
             return Judged("unknown", reason, result)
         return Judged(result.verdict, result.basis if result.verdict == "unknown" else "", result)
@@ -415,6 +432,11 @@ def _missing_file(error: Error, launch: LaunchCommand) -> str:
     model = launch.option(*_MODEL)
     values = [word.partition("=")[2] if word.startswith("--") else word for word in launch.arguments]
     return next((v for v in values if ("/" in v or "." in v) and v != model and v in error.message), "")
+
+
+def _misses_a_field(error: Error) -> bool:
+    """Say whether SGLang broke, without meaning to, on something that is not there."""
+    return not error.explicit and error.exception in ("AttributeError", "KeyError")
 
 
 def _decided_before_the_model(outcome: Outcome) -> bool:

@@ -318,3 +318,18 @@ def test_a_file_that_only_the_asker_has_decides_nothing(message: str, verdict: s
     pool = FakePool(Outcome("fail", "", STAGES, replace(ERROR, message=message)))
 
     assert answered(pool, COMMAND + " --config /my/own.yaml")["verdict"] == verdict
+
+
+@pytest.mark.parametrize(
+    ("model", "error", "verdict"),
+    [
+        ("openbmb/MiniCPM3-4B", replace(ERROR, exception="AttributeError", explicit=False), "unknown"),
+        ("openbmb/MiniCPM3-4B", ERROR, "fail"),
+        ("Qwen/Qwen3-8B", replace(ERROR, exception="AttributeError", explicit=False), "fail"),
+    ],
+)
+def test_a_field_that_an_incomplete_configuration_lacks_decides_nothing(model: str, error: Error, verdict: str) -> None:
+    body = answered(FakePool(Outcome("fail", "broke", STAGES, error)), f"sglang serve {model}")
+
+    assert body["verdict"] == verdict
+    assert ("incomplete" in (body["reason"] or "")) is (verdict == "unknown")
