@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Annotated
 from urllib.parse import urlencode
@@ -10,11 +11,14 @@ from fastapi import APIRouter, Query, Request
 from starlette.convertors import Convertor, register_url_convertor
 from starlette.responses import RedirectResponse, Response
 
+from app.check import released
+from app.check.service import PACKAGE
 from app.store import queries
 from app.store.queries import Counts, Filters, Flag, Package, Release, ReleaseChanges
 from app.web import bodies, paste
 from app.web.frame import Head, head_title
 from app.web.listing import Row, list_url, row
+from app.web.optionlist import OptionGroup, option_groups
 from app.web.parts import PagesDep, PartsDep
 
 router = APIRouter(include_in_schema=False)
@@ -89,6 +93,7 @@ class ReleasePage:
     head: Head
     changes: ReleaseChanges
     groups: tuple[Group, ...]
+    options: tuple[OptionGroup, ...]
     list_url: str
 
 
@@ -209,6 +214,7 @@ def release_page(
     """Show what one release changed."""
     with parts.store.reading() as connection:
         changes = queries.release(connection, version, package=package, limit=_SHOWN_CHANGES)
+        flags = queries.flags(connection)
     release = changes.release
     name = f"{release.package} {release.version}"
     return pages.response(
@@ -221,6 +227,7 @@ def release_page(
             ),
             changes=changes,
             groups=_groups(changes),
+            options=_options(changes, flags),
             list_url=list_url(Filters(package=release.package, release=release.version)),
         )
     )
@@ -294,6 +301,14 @@ def _facet_links(package: Package, dimension: str) -> tuple[tuple[str, int, str]
     return tuple(
         (value, count, list_url(Filters(**{"package": package.name, dimension: value}))) for value, count in values
     )
+
+
+def _options(changes: ReleaseChanges, pages: Collection[str]) -> tuple[OptionGroup, ...]:
+    """Return what the release changed in its options; nothing where those of it or of the one before are not known."""
+    if changes.release.package != PACKAGE or not changes.before:
+        return ()
+    before, after = released.read(changes.before), released.read(changes.release.version)
+    return option_groups(released.changes(before, after), pages) if before and after else ()
 
 
 def _groups(changes: ReleaseChanges) -> tuple[Group, ...]:

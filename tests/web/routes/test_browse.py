@@ -6,6 +6,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from app.check import released
 from app.store.engine import Store
 from app.web import paste
 from app.web.app import create_app
@@ -83,6 +84,20 @@ def test_a_release_shows_what_it_changed(client: Client, ids: dict[str, str]) ->
     assert "there is none to compare it with" in first
     assert "sglang/broken.py" in first
     assert client.page("/releases/9.9").status_code == 404
+
+
+def test_a_release_shows_what_it_changed_in_the_options(client: Client) -> None:
+    before, after = released.read("0.5.18"), released.read("0.5.19")
+    assert before and after
+    changes = released.changes(before, after)
+    page = client.page("/releases/0.5.19").text
+
+    assert "From the argument parsers of both releases." in page
+    for option in changes.added:
+        assert f"<code>{option.name}</code>" in page
+    assert page.count('<h3 id="flags-') == sum(bool(getattr(changes, part)) for part in changes.__slots__)
+    # Nothing is said of the earliest release: there is none to compare it with.
+    assert 'id="flags"' not in client.page("/releases/0.5.17?package=sglang").text
 
 
 @pytest.mark.parametrize("path", ["/about", "/releases", "/api", "/flags"])
