@@ -17,7 +17,7 @@ from rapidfuzz import fuzz, process
 from app.match import origin
 from app.match.context import begins_inside, goes_on, is_prose, is_value, resumes, takes_prose
 from app.match.fit import Fit, damaged, fit, open_start
-from app.match.index import Index, Text, bare
+from app.match.index import LEAST_LETTERS, Index, Text, bare
 from app.match.log import Block, Frame, Log, read
 from app.match.model import Identification, Match
 from app.match.normal import normal, positions
@@ -29,8 +29,9 @@ MAX_MATCHES = 10
 _SEGMENTS, _CANDIDATES, _OWNERS, _ALSO = 48, 32, 64, 20
 _ACCEPTED = 3.0
 _LOOSE_ACCEPTED = 3.9
-_LEAST_LETTERS = 8
 _MAX_VALUE = 400
+# "width=4" and the right exception are just enough.
+_NAMED_VALUE = 2.1
 _LEAD = 3
 _PLACES = frozenset({"path", "function", "frames"})
 # The share of a reworded text's words that must be there.
@@ -187,24 +188,38 @@ class _Decision:
             fitting = list(self._fitting(segment, texts))
             most = max((f.covered for _, f in fitting if f.kind not in ("headless", "inside")), default=0)
             if most < 0.6 * min(len(segment.normal), 400):
-                fitting += [(n, f) for n, f in self._damaged(segment, texts) if f.covered >= 1.3 * most]
+                exact = {n: f.covered for n, f in fitting}
+                fitting += [
+                    (n, f)
+                    for n, f in self._damaged(segment, texts)
+                    if f.covered >= 1.3 * most and f.covered > exact.get(n, 0)
+                ]
             cuts = Counter((f.start, f.covered) for _, f in fitting if f.kind == "cut")
             for (number, found_fit), behind in zip(fitting, _behind([f for _, f in fitting]), strict=True):
                 alike = cuts[found_fit.start, found_fit.covered] if found_fit.kind == "cut" else 0
                 doubt = self._doubt(segment, number, found_fit)
                 if doubt < _MOST_DOUBT:
                     self._owners(answer.segment, number, found_fit, alike=alike, behind=behind, doubt=doubt)
+        self._by_short_text()
+
+    def _by_short_text(self) -> None:
+        """Add the texts that are too short to be looked up by their pieces: a message as a whole, or `name=value`."""
         for n, segment in enumerate(self.segments[: _SEGMENTS * 2]):
             for number in self.index.exact.get(segment.normal, ()) if not self._foreign(segment.block) else ():
                 if len(segment.normal) < 12:
                     shape = segment.normal
                     self._owners(n, number, Fit("whole", len(shape), len(shape), 0, len(shape), ()))
+            if segment.block >= 0 and self.printed[segment.block] and not self._foreign(segment.block):
+                for number in self.index.named_values:
+                    found = fit(self.index.texts[number].literals, segment.normal)
+                    if found is not None and found.kind == "whole" and found.start == 0:
+                        self._owners(n, number, found)
 
     def _fitting(self, segment: _Segment, texts: dict[int, float]) -> Iterator[tuple[int, Fit]]:
         for number in texts:
             literals = self.index.texts[number].literals
             found = fit(literals, segment.normal) or open_start(literals, segment.normal)
-            if found is not None and found.covered >= _LEAST_LETTERS and self._at_words(segment, found):
+            if found is not None and found.covered >= LEAST_LETTERS and self._at_words(segment, found):
                 yield number, found
 
     def _at_words(self, segment: _Segment, found: Fit) -> bool:
@@ -251,7 +266,7 @@ class _Decision:
                 continue
             value = segment.text[where[start] : where[end - 1] + 1]
             if found.kind != "damaged" and self._splits_words(segment, literals, n, found.holes[n]):
-                doubt += 1.5
+                doubt += 1.5 if found.total < 24 else 0.3
             if takes_prose(segment.text[: where[start]][-_LEAD:]):
                 continue
             cut_off = n == reached[-1] and found.covered < found.total and end == found.end and n < len(literals) - 1
@@ -360,7 +375,7 @@ class _Decision:
         if not message:
             return not signature.texts or not block.exception
         return any(
-            self.index.texts[n].size < _LEAST_LETTERS and fit(self.index.texts[n].literals, message) for n in numbers
+            self.index.texts[n].size < LEAST_LETTERS and fit(self.index.texts[n].literals, message) for n in numbers
         ) or any(not any(t[0::2]) for t in signature.texts)
 
     def _by_statement(self, line: str) -> None:
@@ -456,7 +471,9 @@ class _Decision:
         base, long, least = _FIT_POINTS[found.kind]
         letters = found.covered * (found.likeness if found.kind == "damaged" else 1)
         points = base * min(1.0, letters / 16) + long * _long(letters)
-        if letters < least:
+        if found.kind == "whole" and candidate.text in self.index.named_values and "exception" in candidate.evidence:
+            points = max(points, _NAMED_VALUE)
+        elif letters < least:
             points -= 0.35 * (least - letters)
         if found.kind == "damaged":
             points -= max(0.0, 0.97 - found.likeness) * 9 + (1.2 if found.start > 3 and text.literals[0] else 0.0)
@@ -528,7 +545,7 @@ class _Decision:
             rival = next((h for h in heads if self._rivals(h, candidate)), None)
             if rival is None:
                 heads.append(candidate)
-            elif not (rival.decided and not candidate.decided) and candidate.points >= rival.points - 2.5:
+            elif not (rival.decided and not candidate.decided) and candidate.rank >= rival.rank - 2.0:
                 rest.append(candidate)
         wrappers = {id(c) for c in heads if any(self._wraps(c, o) for o in heads if o is not c)}
         heads.sort(
@@ -644,7 +661,7 @@ def _explained(found: Fit) -> float:
     """Return how many literal characters a find explains, less what its slips and empty holes make it doubtful."""
     slips = sum(2 + 2 * (e.lost_end - e.lost + e.put_end - e.put) for e in found.edits)
     empty = sum(start == end and end > 0 for start, end in found.holes)
-    return found.covered - slips - 3 * empty
+    return found.covered - slips - 3 * empty - (0 if found.kind in ("whole", "damaged") else 3)
 
 
 def _overlap(one: Fit, other: Fit) -> bool:

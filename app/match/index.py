@@ -19,12 +19,16 @@ from app.match.words import WORD
 from app.store.queries import Signature
 
 _GRAM = 6
+LEAST_LETTERS = 8
 _LONGEST_LIST = 512
 _RAREST_KEPT = 12
 _POSTINGS_A_SEGMENT = 24_000
 # A word that fewer texts use may as well be a slip.
 _OFTEN = 3
 _TEXT_END, _SEGMENT_END = b"\x00", b"\x01"
+
+# The normal form of a short f"{width=}".
+_NAMED_VALUE = re.compile(r",?[a-z_][\w.]*=")
 
 Ints = NDArray[np.int64]
 
@@ -223,6 +227,11 @@ class Index:
                 self.exact[t.literals[0]].append(n)
             for owner in t.owners:
                 self.bare_texts[owner].append(n)
+        self.named_values = frozenset(
+            n
+            for n, t in enumerate(self.texts)
+            if t.size < LEAST_LETTERS and all(_NAMED_VALUE.fullmatch(x) for x in t.literals if x)
+        )
         self.parts = frozenset(_part(path) for path in paths)
         parts_of = Counter(_part(s.seen[-1].path) for s in self.signatures if s.seen)
         most = max(parts_of.values(), default=1)

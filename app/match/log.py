@@ -67,7 +67,7 @@ class Log:
 
 
 _ANSI = re.compile(r"\x1b(?:\[[0-9;?]{0,32}[ -/]?[@-~]|\][^\x07\x1b\n]{0,512}(?:\x07|\x1b\\)?|[@-Z\\^_])")
-_BARE_ANSI = re.compile(r"\[(?:\d{1,3};){0,4}\d{0,3}m")
+_BARE_ANSI = re.compile(r"\[(?:(?:\d{1,3};){0,4}\d{1,3}m|m(?!\w))")
 _WRITTEN_ESCAPES = ("\\x1b[", "\\u001b[", "\\033[", "␛[")
 _INVISIBLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufeff\u200b-\u200f\u2060]")
 _WIDE_BLANK = re.compile("[\xa0\u202f]")
