@@ -1,6 +1,6 @@
 """How many refused launches get a fix, whether every shown fix really starts, and what a search takes.
 
-    python -m bench.fixes [--limit N] [--every N] [--cases FILE] [--list] [--lines FILE]
+    python -m bench.fixes [--limit N] [--every N] [--cases FILE] [--seconds S] [--list] [--lines FILE]
 
 Refused launches are those of `data/triggers/`, the `before` of the curated records' examples, and a file of reported
 commands (default ../shared/cases/preflight.jsonl). Each is asked with `fixes` as a reader would; commands that start or
@@ -78,10 +78,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--every", type=int, default=1, help="take every Nth launch")
     parser.add_argument("--cases", type=Path, default=REPORTED)
     parser.add_argument("--list", action="store_true", help="print each launch with its fixes")
+    parser.add_argument("--seconds", type=float, default=USUAL.seconds, help="of one search; more on a busy machine")
     parser.add_argument("--lines", type=Path, help="write the answers to this file, one a line")
     options = parser.parse_args(arguments)
     launches = list(_launches(options.cases))[:: options.every]
-    return asyncio.run(_measured(launches[: options.limit or None], options.list, options.lines))
+    return asyncio.run(_measured(launches[: options.limit or None], options))
 
 
 def _launches(reported: Path) -> Iterator[Launch]:
@@ -98,8 +99,8 @@ def _launches(reported: Path) -> Iterator[Launch]:
                 )
     for record in load_all(Settings.from_environment().data_dir / "errors" / "sglang"):
         example = record.front.example
-        if example.engines:
-            yield Launch("curated", Question(example.before, example.engines[0], example.hardware or "", fixes=True))
+        version = example.engines[0] if example.engines else ""
+        yield Launch("curated", Question(example.before, version, example.hardware or "", fixes=True))
     if reported.exists():
         for case in cases.load(reported):
             version = cases.release(case.text("sglang_version"))
@@ -107,32 +108,34 @@ def _launches(reported: Path) -> Iterator[Launch]:
             yield Launch("reported", Question(case.text("command"), version, machine, fixes=True))
 
 
-def _service() -> CheckService:
+def _service(seconds: float) -> CheckService:
     settings = Settings.from_environment()
     store = Store(settings.database_url)
+    budget = replace(USUAL, at_once=BOUNDS.workers, seconds=seconds)
     return CheckService(
         SandboxPool(BOUNDS), Engines(settings.cache_dir / "engines", settings.check_engine), catalogue(),
-        hardware.profiles(), link=linker(store), advise=adviser(store), budget=replace(USUAL, at_once=BOUNDS.workers),
+        hardware.profiles(), link=linker(store), advise=adviser(store), budget=budget,
     )  # fmt: skip
 
 
-async def _measured(launches: list[Launch], every_one: bool, lines: Path | None) -> int:
+async def _measured(launches: list[Launch], options: argparse.Namespace) -> int:
     print(f"{len(launches)} launches, {BOUNDS.workers} workers, load {os.getloadavg()[0]:.1f}", flush=True)
-    service = _service()
+    service = _service(options.seconds)
     try:
         await _warm(service)
         rows = [row for launch in launches if (row := await _asked(service, launch)) is not None]
     finally:
         await service.pool.close()
-    fresh = _service()
+    fresh = _service(options.seconds)
     try:
         for row in rows:
             await _run_again(fresh, row)
     finally:
         await fresh.pool.close()
-    if lines is not None:
-        lines.write_text("".join(json.dumps({"source": r.launch.source, **r.body}) + "\n" for r in rows))
-    if every_one:
+    if options.lines is not None:
+        told = [json.dumps({"source": row.launch.source, **row.body}) + "\n" for row in rows]
+        options.lines.write_text("".join(told), encoding="utf-8")
+    if options.list:
         _print_rows(rows)
     return _print_table(rows)
 

@@ -52,6 +52,25 @@ def test_the_seed_without_javascript(browser: Browser, site: str, engine: str) -
 
 
 @pytest.mark.engine
+def test_a_refused_launch_gets_an_edit_that_was_run(page: Page, engine: str) -> None:
+    command = "python -m sglang.launch_server --model-path meta-llama/Llama-3.1-8B-Instruct"
+    page.goto("/check")
+    page.get_by_label("Command").fill(f"{command} --enable-unified-memory")
+    page.get_by_label("Release").select_option(engine)
+    page.get_by_role("button", name="Check", exact=True).click()
+
+    expect(page.locator("#verdict")).to_contain_text("refuses this launch", timeout=PATIENCE_MS)
+    fix = page.locator("#fixes figure.fix").filter(has_text="drop --enable-unified-memory").first
+    expect(fix).to_contain_text(f"run: starts on SGLang {engine}", timeout=PATIENCE_MS)
+    expect(fix.locator("pre")).to_have_text(command)
+    expect(fix.locator("del")).to_have_text("--enable-unified-memory")
+
+    page.get_by_label("Command").fill(command)
+    page.get_by_role("button", name="Check", exact=True).click()
+    expect(page.locator("#verdict")).to_contain_text("starts with this command", timeout=PATIENCE_MS)
+
+
+@pytest.mark.engine
 def test_a_launch_that_starts_shows_its_memory(page: Page, engine: str) -> None:
     page.goto("/check")
     page.get_by_label("Command").fill("sglang serve Qwen/Qwen3-8B")

@@ -85,6 +85,7 @@ def clues(error: Error, options: Options, given: Sequence[Given], advice: Advice
             for span in _CODE.findall(solution):
                 reader.flags(span, ADVISED + 0.1 * min(place, 4), beside=True)
     reader.phrases(message, WORDS)
+    reader.given_values(message, given, CONDITION)
     for frame in error.frames[-FRAMES:-1]:
         reader.code(frame.statement, NEARBY)
         reader.parts(frame.function, PART + 0.2)
@@ -100,7 +101,7 @@ def clues(error: Error, options: Options, given: Sequence[Given], advice: Advice
 
 
 def _numbers(message: str) -> Iterator[float]:
-    for found in _NUMBER.findall(message):
+    for found in _NUMBER.findall(_VARIABLE.sub("", message)):
         yield float(found.replace(",", ""))
 
 
@@ -182,6 +183,15 @@ class _Reader:
             if " " in spoken and f" {spoken} " in words:
                 self.note(option, doubt)
 
+    def given_values(self, message: str, given: Sequence[Given], doubt: float) -> None:
+        """Note the options of the command whose value is a word of the message (`DeepEP is not installed`)."""
+        words = set(_words(message, "_"))
+        for one in given:
+            if one.option is not None and any(
+                len(v) > 2 and not v.isdigit() and v.lower() in words for v in one.values
+            ):
+                self.note(one.option, doubt)
+
     def parts(self, text: str, doubt: float) -> None:
         """Note the options of the command of whose name the telling words are in `text`."""
         words = f" {' '.join(_words(text))} "
@@ -198,8 +208,8 @@ class _Reader:
             mention.note(mention.doubt, [choice for choice in words if choice in mention.option.choices])
 
 
-def _words(text: str) -> list[str]:
-    return [word for word in re.split(r"[^A-Za-z0-9]+", text.lower()) if word]
+def _words(text: str, also: str = "") -> list[str]:
+    return [word for word in re.split(rf"[^A-Za-z0-9{also}]+", text.lower()) if word]
 
 
 @functools.lru_cache(maxsize=512)

@@ -28,6 +28,9 @@ from app.errors import ErrataError
 KEPT = ("model_path",)
 """What no fix may take away or exchange: the model that was asked for."""
 
+RANKS = "tp_size"
+"""The setting that divides a model's memory among GPUs: where memory is short, only more of them are proposed."""
+
 UNNAMED = 2.5
 """Doubt of a change of something that the error does not name."""
 
@@ -81,17 +84,21 @@ class Proposer:
 
     def _all(self, failure: Failure, options: Options, present: Sequence[Given]) -> Iterator[Proposal]:
         if failure.error.foreign == "argparse":
-            yield from self._refused_by_parser(failure, options, present)
+            against_parser = list(self._refused_by_parser(failure, options, present))
+            yield from against_parser
+            if against_parser:
+                return
         read = clues(failure.error, options, present, failure.advice)
         yield from self._by_life(failure)
         yield from self._by_example(failure, options, present)
         by_key = {one.key: one for one in present}
+        short = _MEMORY.search(read.text) is not None
         for mention in read.mentions.values():
-            if mention.option.dest not in KEPT:
+            if mention.option.dest not in KEPT and not (short and mention.option.dest == RANKS):
                 yield from _of_mention(mention, by_key.get(mention.option.dest), failure.resolved, read)
         yield from self._by_variables(failure, read)
         yield from self._by_machine(failure, read, options, by_key)
-        yield from _unnamed(present, {*read.mentions, *KEPT}, failure.stage)
+        yield from _unnamed(present, {*read.mentions, *KEPT, *([RANKS] if short else [])}, failure.stage)
 
     # -- releases
 
@@ -167,7 +174,7 @@ class Proposer:
                 key=lambda p: (p.device.group != here.device.group, p.free_bytes),
             )
             for place, profile in enumerate(larger[:3]):
-                yield _one(Machine(profile.name, profile.title), 0.5 + 0.2 * place)
+                yield _one(Machine(profile.name, profile.title), 0.1 + 0.2 * place)
             yield from _more_ranks(options, present)
         elif _DEVICE.search(read.text):
             wanted = _capability(read.text)
@@ -246,8 +253,8 @@ def _of_mention(
         if one.option.nargs != "0":
             present = one.values[0] if one.values else None
             for place, value in enumerate(values.others(option, present, named, read.numbers)):
-                sure = value in named
-                yield _one(_put(one.option, one, (value,)), doubt + 0.12 * place + (0.0 if sure else 0.4))
+                sure, far = value in named, 0.1 * values.distance(option, present, value)
+                yield _one(_put(one.option, one, (value,), 1.0 + far), doubt + 0.12 * place + (0.0 if sure else 0.4))
         return
     if option.deprecated or option.required:
         return
@@ -291,14 +298,14 @@ def _like(name: str, names: Iterable[str]) -> list[str]:
 
 def _more_ranks(options: Options, present: Mapping[str, Given]) -> Iterator[Proposal]:
     """Propose to divide the model among more GPUs."""
-    option = options.setting("tp_size")
+    option = options.setting(RANKS)
     if option is None:
         return
     one = present.get(option.dest)
     now = int(one.values[0]) if one is not None and one.values and one.values[0].isdigit() else 1
     for place, ranks in enumerate((2, 4, 8)):
         if now * ranks <= 64:
-            yield _one(_put(option, one, (str(now * ranks),), 2.5), 0.5 + 0.3 * place)
+            yield _one(_put(option, one, (str(now * ranks),), 2.5), 0.3 + 0.3 * place)
 
 
 def _capability(text: str) -> tuple[int, int] | None:

@@ -17,7 +17,8 @@ _FRACTION_STEPS = (0.05, -0.05, 0.1, -0.1, 0.2, -0.2)
 def others(option: Option, present: str | None, named: Sequence[str], numbers: Sequence[float]) -> tuple[str, ...]:
     """Return values of `option` to try instead of `present`, best first.
 
-    Shape: `named` stand beside the option in the error or its conditions, `numbers` are all in its message.
+    Shape: `named` stand beside the option in the error or its conditions, `numbers` are all in its message. The default
+    is not among them: leaving the option out is another change.
     """
     if option.nargs == "0":
         return ()
@@ -27,7 +28,16 @@ def others(option: Option, present: str | None, named: Sequence[str], numbers: S
         found = _numbers(option, _number(present), [n for n in map(_number, named) if n is not None], numbers)
     else:
         found = (value for value in named if value.lower() not in ("none", "true", "false"))
-    return tuple(dict.fromkeys(value for value in found if value != present))
+    default = None if option.default is None or present is None else str(option.default)
+    return tuple(dict.fromkeys(value for value in found if value not in (present, default)))
+
+
+def distance(option: Option, present: str | None, value: str) -> float:
+    """Return how far a number is from the present one, in doublings; 0 for what is no number."""
+    before, after = _number(present), _number(value)
+    if before is None or after is None or not is_number(option):
+        return 0.0
+    return abs(math.log2(after / before)) if before > 0 and after > 0 else 4.0
 
 
 def is_number(option: Option) -> bool:
@@ -63,7 +73,6 @@ def _whole_near(present: float | None, named: Sequence[float]) -> Iterator[float
     whole = [n for n in named if n == int(n) and n != present]
     if present is None:
         yield from whole
-        yield from (1, 2, 4)
         return
     yield from (n for n in whole if n > 0)
     for n in whole:
@@ -71,7 +80,8 @@ def _whole_near(present: float | None, named: Sequence[float]) -> Iterator[float
             if n < present:
                 yield present - present % n
                 yield present - present % n + n
-            yield math.gcd(int(n), int(present))
+            if (common := math.gcd(int(n), int(present))) > 1:
+                yield common
     yield from (n for n in whole if n <= 0)
     half = present
     while half >= 2:
@@ -83,7 +93,7 @@ def _whole_near(present: float | None, named: Sequence[float]) -> Iterator[float
 def _fractions_near(present: float | None, named: Sequence[float]) -> Iterator[float]:
     yield from (n for n in named if n != present)
     if present is None:
-        present = 0.85
+        return
     if 0 < present <= 1:
         yield from (round(present + step, 3) for step in _FRACTION_STEPS if 0 < present + step < 1)
     else:
