@@ -118,7 +118,7 @@ def lists(
     from app.triggers.proposals import Proposer
     from app.triggers.reads import Release
     from app.triggers.runner import Runner
-    from app.triggers.search import lines_of
+    from app.triggers.search import FIRST, lines_of
 
     sites = lines_of(_sites(engine))
     stored = model.load(model.file(engine))
@@ -129,7 +129,7 @@ def lists(
             runner = Runner.of(service, engine)
             known = await asyncio.to_thread(Options.of, runner.engine)
             proposer = Proposer(Release(runner.engine.release), known, service.catalogue, service.profiles)
-            models = listing.one_an_architecture(proposer)
+            models = proposer.one_an_architecture(FIRST)
             count, refused = await listing.refused_options(runner, proposer, models, sites, print)
             late = await listing.late_refusals(runner, stored, sites)
             return listing.Lists(engine, count, tuple(models), tuple(refused), tuple(late))
@@ -224,7 +224,7 @@ async def _searched(sites: list[Site], stored: list[Trigger], chosen: Chosen) ->
         say(f"known commands: {found.runner.count} runs, {len(found.reached)} sites")
         for model in chosen.models:
             await found.options(model)
-        await found.hunt(chosen.checks, scope.named)
+        await found.hunt(chosen.checks, scope.named, scope.early)
         return found
     finally:
         await service.pool.close()

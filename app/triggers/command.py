@@ -57,10 +57,9 @@ class Command:
             raise BadInput("the command names no model")
         return cls(model, hardware, tuple(options.items()), launch.environment, gpus=gpus)
 
-    @property
-    def launch(self) -> Launch:
+    def launch(self, *, short: bool = False) -> Launch:
         """Return it as the runner takes it."""
-        return Launch(str(self), self.hardware, self.gpus, self.packages)
+        return Launch(str(self), self.hardware, self.gpus, self.packages, short)
 
     def option(self, name: str) -> tuple[str, ...] | None:
         """Return the words of an option; None if it is not given."""

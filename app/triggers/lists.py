@@ -100,16 +100,6 @@ def load(path: Path) -> Lists:
         raise Broken(f"{path.name}: {error}") from None
 
 
-def one_an_architecture(proposer: Proposer) -> list[str]:
-    """Return models that start by themselves, the quickest of each architecture, quick ones first."""
-    architectures = {model.hub_id: model.architecture for model in proposer.targets}
-    ordered = sorted(proposer.machines, key=lambda m: (proposer.machines[m][1], proposer.weights[m], m))
-    chosen: dict[str, str] = {}
-    for model in ordered:
-        chosen.setdefault(architectures[model], model)
-    return list(chosen.values())
-
-
 def units(options: Options) -> list[tuple[str, tuple[str, ...]]]:
     """Return every switch, and every option whose values the parser lists with each of them."""
     found: list[tuple[str, tuple[str, ...]]] = []
@@ -130,7 +120,7 @@ async def refused_options(
     met: dict[tuple[str, tuple[str, ...]], list[Result]] = {unit: [] for unit in wanted}
     for model in models:
         left = list(met)
-        results = await runner.run(_alone(proposer, model, unit).launch for unit in left)
+        results = await runner.run(_alone(proposer, model, unit).launch() for unit in left)
         for unit, result in zip(left, results, strict=True):
             if result.verdict == "fail":
                 met[unit].append(result)
@@ -177,3 +167,10 @@ async def late_refusals(runner: Runner, triggers: Sequence[Trigger], sites: Mapp
         if result.verdict == "fail" and result.place == trigger.place
     ]  # fmt: skip
     return sorted(found, key=lambda one: (LATE.index(one.stage), one.place))
+
+
+def known(folder: Path = FOLDER) -> list[str]:
+    """Return the releases that there are lists of."""
+    return [
+        path.name.removeprefix("sglang-").removesuffix(".lists.json") for path in folder.glob("sglang-*.lists.json")
+    ]

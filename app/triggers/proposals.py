@@ -41,6 +41,15 @@ class Proposer:
         ordered = sorted(self.machines, key=lambda model: (self.machines[model][1], self.weights[model], model))
         self.quick = ordered[: 2 * len(ordered) // 3]
 
+    def one_an_architecture(self, first: str = "") -> list[str]:
+        """Return models that start by themselves, the quickest of each architecture, quick ones first after `first`."""
+        architectures = {model.hub_id: model.architecture for model in self.targets}
+        ordered = sorted(self.machines, key=lambda m: (m != first, self.machines[m][1], self.weights[m], m))
+        chosen: dict[str, str] = {}
+        for model in ordered:
+            chosen.setdefault(architectures[model], model)
+        return list(chosen.values())
+
     def start(self, model: str, hardware: str = "") -> Command:
         """Return the command that starts a model by itself."""
         machine, gpus = self.machines.get(model, ("h200-141gb", 8))

@@ -63,7 +63,7 @@ async def _tried(
     runner: Runner, pairs: Iterable[tuple[Place, Command]], sites: Mapping[Place, Site], engine: str
 ) -> list[Trigger | None]:
     wanted = list(pairs)
-    results = await runner.run(command.launch for _, command in wanted)
+    results = await runner.run(command.launch() for _, command in wanted)
     return [
         _trigger(sites[place], result, engine)
         if (site := sites.get(result.place)) is not None and result.explicit and site.place == place

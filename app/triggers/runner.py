@@ -12,7 +12,7 @@ from app.check.pool import Engine
 from app.check.protocol import Lost, Outcome
 from app.check.service import CheckService, Question
 from app.errors import ErrataError, NotFound
-from app.triggers.tracer import GOALS, KEY
+from app.triggers.tracer import GOALS, KEY, SHORT
 
 TRACER = "app.triggers.tracer"
 Place = tuple[str, int]
@@ -20,12 +20,13 @@ Place = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """A launch to try. `gpus` 0: as many as the command needs."""
+    """A launch to try. `gpus` 0: as many as the command needs; `short`: a traced run ends with the arguments."""
 
     command: str
     hardware: str
     gpus: int = 0
     packages: tuple[tuple[str, str], ...] = ()
+    short: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +104,8 @@ class Runner:
         try:
             prepared = await self.service.prepare(question)
             prepared = replace(prepared, engine=self.engine)
-            outcome = await self.service.pool.check(self.engine, prepared.request)
+            request = replace(prepared.request, seed=SHORT) if launch.short else prepared.request
+            outcome = await self.service.pool.check(self.engine, request)
         except ErrataError:
             return Result(launch, "lost")
         if isinstance(outcome, Lost):

@@ -42,6 +42,14 @@ OPENED = (
 )
 
 
+EARLY = ("sglang/srt/server_args*.py", "sglang/srt/arg_groups/*.py", "sglang/srt/configs/*.py", "sglang/srt/environ.py")
+
+
+def early(path: str) -> bool:
+    """Say whether the parsing and checking of arguments enters a file."""
+    return any(fnmatch(path, pattern) for pattern in EARLY)
+
+
 def opened(site: Site) -> bool:
     """Say whether ways into the function of a site are looked for where no run enters it by itself."""
     return any(fnmatch(site.path, pattern) for pattern in OPENED)

@@ -27,6 +27,7 @@ TURN = 4
 """Edits for one statement before the others have their turn."""
 CALLS = 5
 ELSEWHERE = 8
+FEW = 16
 KEPT = 3
 FOLLOWED = 6
 """Edits that are tried against an error that came in between."""
@@ -103,7 +104,7 @@ class Search:
         self.entered: set[Entry] = set()
         self.met: dict[Condition, list[Command]] = {}
         self.machines_met: dict[tuple[str, int, str], set[str]] = {}
-        self.done: set[tuple[str, str]] = set()
+        self.done: set[tuple[str, str, bool]] = set()
         self._within: dict[Entry, list[Hunt]] = {}
         for site in sites:
             goal = proposer.release.source(site.path).goal(site.line)
@@ -129,13 +130,19 @@ class Search:
 
     # -- running
 
-    async def run(self, commands: Iterable[Command], wanted: Mapping[str, Hunt] | None = None) -> None:
-        """Run commands that were not run yet, and learn from what became of them."""
-        fresh = {(str(command), command.hardware): command for command in commands}
+    async def run(
+        self, commands: Iterable[Command], wanted: Mapping[str, Hunt] | None = None, *, short: bool = False
+    ) -> None:
+        """Run commands that were not run yet, and learn from what became of them; `short`: their arguments only."""
+        fresh = {(str(command), command.hardware, short): command for command in commands}
         chosen = [command for key, command in fresh.items() if key not in self.done]
         self.done.update(fresh)
-        for batch in _batches(chosen):
-            for command, result in zip(batch, await self.runner.run(c.launch for c in batch), strict=True):
+        for number, batch in enumerate(_batches(chosen)):
+            if number and not number % 5:
+                self.say(f"{self.runner.count} runs, {len(self.reached)} sites")
+            for command, result in zip(
+                batch, await self.runner.run([c.launch(short=short) for c in batch]), strict=True
+            ):
                 self._learn(command, result)
                 hunt = (wanted or {}).get(str(command))
                 if hunt is not None and self._open(hunt):
@@ -282,8 +289,8 @@ class Search:
     # -- the search
 
     async def survey(self) -> None:
-        """Start every model by itself, small ones first, the first on every machine, and drafts with their targets."""
-        models = sorted(self.proposer.machines, key=lambda m: (self.proposer.machines[m][1], m != FIRST, m))
+        """Start a model of each architecture by itself, the first on every machine, and drafts with their targets."""
+        models = self.proposer.one_an_architecture(FIRST)
         models += [model.hub_id for model in self.proposer.targets if model.hub_id not in self.proposer.machines]
         starts = [self.proposer.start(model) for model in models]
         starts += [replace(starts[0], hardware=profile.name) for profile in self.proposer.profiles]
@@ -305,31 +312,40 @@ class Search:
             for option in self.proposer.options
             for command in itertools.islice(self.proposer.given(start, option), 40 if option.choices else 5)
         ]
-        await self.run(commands)
+        await self.run(commands, short=True)
         self.say(f"options on {model}: {self.runner.count} runs, {len(self.reached)} sites")
 
-    async def hunt(self, checks: int, first: Callable[[Site], bool]) -> None:
-        """Edit towards the sites that are left until so many checks were run, or nothing is left to try."""
+    async def hunt(self, checks: int, first: Callable[[Site], bool], early: Callable[[str], bool]) -> None:
+        """Edit towards the sites that are left until so many checks were run, or nothing is left to try.
+
+        Shape: `first` says which sites come first; `early` says of a file that the arguments alone enter it.
+        """
         end = self.runner.count + checks
         while self.runner.count < end:
             hunts = [h for h in (*self.hunts.values(), *self._ways) if h.best and not h.stale and self._open(h)]
             if not hunts:
                 return
             hunts.sort(key=lambda h: (h.tried // TURN, not first(h.site), h.best[0][0].rank, h.site.place))
-            wanted: dict[str, Hunt] = {}
-            batch: list[Command] = []
-            for hunt in hunts:
-                for command in self._next(hunt, 3 if first(hunt.site) else 1):
-                    wanted[str(command)] = hunt
-                    batch.append(command)
-                if len(batch) >= BATCH:
-                    break
             before = len(self.reached)
-            await self.run(batch, wanted)
+            for short in (True, False):
+                chosen = [h for h in hunts if early(h.goal.path) is short][: len(hunts) if short else FEW]
+                await self._round(chosen, first, short=short)
             if len(self.reached) != before:
                 self.say(f"{self.runner.count} runs, {len(self.reached)} sites, {len(hunts)} hunted")
 
-    def _next(self, hunt: Hunt, count: int) -> Iterator[Command]:
+    async def _round(self, hunts: Sequence[Hunt], first: Callable[[Site], bool], *, short: bool) -> None:
+        """Run the next edits for some statements, one batch."""
+        wanted: dict[str, Hunt] = {}
+        batch: list[Command] = []
+        for hunt in hunts:
+            for command in self._next(hunt, 2 if first(hunt.site) else 1, short=short):
+                wanted[str(command)] = hunt
+                batch.append(command)
+            if len(batch) >= BATCH:
+                break
+        await self.run(batch, wanted, short=short)
+
+    def _next(self, hunt: Hunt, count: int, *, short: bool) -> Iterator[Command]:
         """Yield the next commands for a site that were not run yet."""
         while count:
             command = hunt.detours.pop(0) if hunt.detours and hunt.tried % 2 else next(hunt.queue, None)
@@ -338,7 +354,7 @@ class Search:
                     hunt.stale = True
                     return
                 command = hunt.detours.pop(0)
-            if (str(command), command.hardware) in self.done:
+            if (str(command), command.hardware, short) in self.done:
                 continue
             hunt.tried += 1
             count -= 1

@@ -13,7 +13,7 @@ from app.web.fastpath import FastPath
 from app.web.matcher import Matcher
 from app.web.parts import PagesDep, Parts
 from app.web.reference import api_page
-from app.web.routes import browse, check, compare, errors, health, identify
+from app.web.routes import browse, check, compare, errors, health, identify, launches
 from app.web.shell import Shell
 
 TITLE = "Errata"
@@ -50,6 +50,7 @@ def create_app(parts: Parts) -> FastAPI:
     app.include_router(identify.router)
     app.include_router(check.router)
     app.include_router(compare.router)
+    app.include_router(launches.router)
     if parts.checks is not None:
         ready_checks["engine"] = parts.checks.ready
         parts.telemetry.registry.register(parts.checks)
