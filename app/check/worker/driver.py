@@ -182,6 +182,7 @@ class Engine:
         self._compiled_patterns()
         self._scheduler()
         self._observe()
+        self._observe_hub()
 
     def _no_compiler(self) -> None:
         for name, module in list(sys.modules.items()):
@@ -384,6 +385,19 @@ class Engine:
         for name in ("configure_scheduler_process", "load_plugins", "prewarm_graph_pool_borrow"):
             if hasattr(module, name):
                 replace(module, name, lambda *args, **kwargs: None, f"{prefix}{name}")
+
+    def _observe_hub(self) -> None:
+        errors = sys.modules.get("huggingface_hub.errors")
+        for name in ("LocalEntryNotFoundError", "HFValidationError"):
+            cls = getattr(errors, name, None)
+            if cls is None:
+                continue
+
+            def init(this: Any, *args: Any, real: Any = cls.__init__, **kwargs: Any) -> None:
+                real(this, *args, **kwargs)
+                failures.unanswered.append(str(args[0]) if args else "")
+
+            replace(cls, "__init__", init, f"huggingface_hub.errors.{name}.__init__")
 
     def _observe(self) -> None:
         """Look on at what the release does: nothing here changes what it is given or gives back."""

@@ -29,6 +29,8 @@ _PLAIN = ("arguments", "checks")
 MESSAGE_LIMIT = 4000
 FRAMES_LIMIT = 60
 _NETWORK = ("huggingface_hub/", "transformers/utils/hub.py", "requests/", "urllib3/", "httpx/", "httpcore/")
+unanswered: list[str] = []
+"""What a hub's client has said in this process of files that are not here; SGLang may repeat it in its own error."""
 _VALIDATION = ("huggingface_hub/utils/_validators.py", "huggingface_hub/dataclasses.py", "huggingface_hub/errors.py")
 
 
@@ -221,6 +223,8 @@ def judge(error: BaseException, stage: str, absent: frozenset[str], made_up: set
         return Judgement(False, f"the module {error.name!r} is not simulated", f"package {top}")
     if last.frame.f_code in made_up:
         return Judgement(False, "the decision rests on a value that only a device can give")
+    if any(said and said[:100] in _shown(error) for said in unanswered):
+        return Judgement(False, f"needs files that a check does not have: {_shown(error)[:300]}")
     if isinstance(error, SystemExit):
         return Judgement(True, "SGLang's argument parser refuses the command")
     if last.raises:

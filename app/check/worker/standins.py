@@ -221,6 +221,12 @@ _STAND_INS: list[StandIn] = [
         "init_tp_model_worker maybe_init_draft_worker init_memory_pools init_all_attention_backends",
         "Calls the real one and notes which stage has begun.",
     ),
+    *_table(
+        "observer",
+        "huggingface_hub.errors.",
+        "LocalEntryNotFoundError.__init__ HFValidationError.__init__",
+        "Calls the real one and notes what it says: an error of SGLang's that repeats it is about files not here.",
+    ),
     StandIn("os.environ", "observer", "Notes which variables are read while SGLang is imported, then is itself again."),
     StandIn("logging.record_factory", "observer", "Collects SGLang's own warnings (bounded)."),
 ]

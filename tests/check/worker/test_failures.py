@@ -73,6 +73,16 @@ def test_a_decision_on_a_made_up_value_is_none() -> None:
     assert not judgement.refused
 
 
+def test_an_error_that_repeats_what_a_hub_said_of_missing_files_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(failures, "unanswered", ["size 12 is too large"])
+
+    judgement = judge(caught(Pool().refuse, 12), "model", NOTHING, set())
+
+    assert not judgement.refused
+    assert "files that a check does not have" in judgement.why
+    assert judge(caught(Pool().refuse, 13), "model", NOTHING, set()).refused
+
+
 def test_an_attribute_missing_on_a_real_object_is_a_refusal() -> None:
     assert judge(caught(Pool().missing), "attention backends", NOTHING, set()).refused
 
