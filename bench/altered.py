@@ -12,19 +12,24 @@ from collections.abc import Callable, Sequence
 _WORD = re.compile(r"[A-Za-z]{4,}")
 
 
+def words(parts: Sequence[str]) -> list[str]:
+    """Return the words of four letters or more in the literals of a text."""
+    return _WORD.findall(" ".join(parts[0::2]))
+
+
 def put_in(text: str, other: str, r: random.Random) -> str:
     """Return the text with two or three words of another one put between two of its own."""
-    words, more = text.split(" "), _WORD.findall(other)
-    at = r.randrange(1, max(2, len(words)))
+    mine, more = text.split(" "), _WORD.findall(other)
+    at = r.randrange(1, max(2, len(mine)))
     start = r.randrange(max(1, len(more) - 2))
-    return " ".join([*words[:at], *more[start : start + r.choice((2, 3))], *words[at:]])
+    return " ".join([*mine[:at], *more[start : start + r.choice((2, 3))], *mine[at:]])
 
 
 def exchanged(text: str, other: str, r: random.Random) -> str:
     """Return the text with one of its words exchanged for one of another text."""
     mine, theirs = list(_WORD.finditer(text)), _WORD.findall(other)
     word = r.choice(mine)
-    new = r.choice([w for w in theirs if w.lower() != word.group().lower()] or ["other"])
+    new: str = r.choice([w for w in theirs if w.lower() != word.group().lower()] or ["other"])
     return text[: word.start()] + new + text[word.end() :]
 
 
@@ -39,9 +44,9 @@ def other_beginning(text: str, other: str, r: random.Random) -> str:
 
 
 def _half(text: str, r: random.Random, *, last: bool) -> Sequence[str]:
-    words = text.split(" ")
-    at = r.randrange(len(words) * 2 // 5, len(words) * 3 // 5 + 1)
-    return words[at:] if last else words[:at]
+    mine = text.split(" ")
+    at = r.randrange(len(mine) * 2 // 5, len(mine) * 3 // 5 + 1)
+    return mine[at:] if last else mine[:at]
 
 
 WAYS: dict[str, Callable[[str, str, random.Random], str]] = {

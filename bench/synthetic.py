@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import orjson
@@ -12,6 +13,7 @@ from sqlalchemy import Connection
 
 from app.store import facets, migrate, sqlite
 from app.store.engine import Store
+from app.store.queries import Signature
 
 _WORD = re.compile(r"\w+")
 _CHANGED = 0.3
@@ -74,6 +76,20 @@ def queries(connection: Connection, count: int, *, seed: int = 2) -> list[str]:
                 chosen[-1] = chosen[-1][: max(3, len(chosen[-1]) // 2)]
             found.append(" ".join(chosen))
     return found
+
+
+def signatures(mined: Sequence[Signature], count: int, *, seed: int = 3) -> Iterator[Signature]:
+    """Yield records for the index of identify: mined ones, in whose text words are exchanged in the same way."""
+    sayers = [s for s in mined if s.texts]
+    words = [word for s in sayers for part in s.texts[0][0::2] for word in _WORD.findall(part)]
+    draw = random.Random(seed)
+    for key in range(count):
+        signature = draw.choice(sayers)
+        text = tuple(
+            _WORD.sub(lambda match: _exchanged(draw, words, match[0]), part) if n % 2 == 0 else part
+            for n, part in enumerate(signature.texts[0])
+        )
+        yield replace(signature, record_id=f"{key:016x}", texts=(text,), seen=signature.seen[-1:])
 
 
 def _records(
