@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from app.check.fixes import arguments
@@ -58,8 +58,8 @@ class Drop:
     """Leave an option out. `key` is its setting, `shown` what is left out as it was written."""
 
     key: str
-    shown: str
-    loss: float = 2.0
+    shown: str = field(compare=False)
+    loss: float = field(default=2.0, compare=False)
 
     @property
     def touches(self) -> str:
@@ -83,8 +83,8 @@ class Put:
     name: str
     values: tuple[str, ...]
     key: str
-    before: tuple[str, ...] | None = None
-    loss: float = 1.0
+    before: tuple[str, ...] | None = field(default=None, compare=False)
+    loss: float = field(default=1.0, compare=False)
 
     @property
     def touches(self) -> str:
@@ -115,7 +115,7 @@ class Rename:
 
     before: str
     name: str
-    loss: float = 0.3
+    loss: float = field(default=0.3, compare=False)
 
     @property
     def touches(self) -> str:
@@ -141,12 +141,15 @@ class Rename:
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """Run on another release of SGLang. `since` is the first one of which the same is known, where that is older."""
+    """Run on another release of SGLang.
+
+    Shape: `since` is the first one of which the same is known, where that is older.
+    """
 
     engine: Engine
-    upgrade: bool = True
-    loss: float = 0.5
-    since: str = ""
+    upgrade: bool = field(default=True, compare=False)
+    loss: float = field(default=0.5, compare=False)
+    since: str = field(default="", compare=False)
 
     @property
     def touches(self) -> str:
@@ -169,8 +172,8 @@ class Machine:
     """Run on other hardware."""
 
     name: str
-    title: str
-    loss: float = 3.0
+    title: str = field(compare=False)
+    loss: float = field(default=3.0, compare=False)
 
     @property
     def touches(self) -> str:
@@ -193,7 +196,7 @@ class Variable:
 
     name: str
     value: str | None
-    loss: float = 1.5
+    loss: float = field(default=1.5, compare=False)
 
     @property
     def touches(self) -> str:

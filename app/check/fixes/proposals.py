@@ -28,6 +28,9 @@ from app.errors import ErrataError
 KEPT = ("model_path",)
 """What no fix may take away or exchange: the model that was asked for."""
 
+CHECKPOINT = ("quantization", "load_format", "dtype", "json_model_override_args")
+"""What describes the files of a checkpoint, which a check does not read: nothing is guessed for them."""
+
 RANKS = "tp_size"
 """The setting that divides a model's memory among GPUs: where memory is short, only more of them are proposed."""
 
@@ -253,10 +256,15 @@ def _of_mention(
         if one.option.nargs != "0":
             present = one.values[0] if one.values else None
             for place, value in enumerate(values.others(option, present, named, read.numbers)):
-                sure, far = value in named, 0.1 * values.distance(option, present, value)
-                yield _one(_put(one.option, one, (value,), 1.0 + far), doubt + 0.12 * place + (0.0 if sure else 0.4))
+                sure, number = value in named, values.is_number(option)
+                if not sure and not number and (option.dest in CHECKPOINT or option.dest.endswith("_mode")):
+                    continue  # another mode is another thing than was asked for
+                loss = 1.0 + 0.1 * values.distance(option, present, value) + (0.0 if sure or number else 0.5)
+                if option.dest.endswith("_mode"):
+                    loss += 1.2
+                yield _one(_put(one.option, one, (value,), loss), doubt + 0.12 * place + (0.0 if sure else 0.2))
         return
-    if option.deprecated or option.required:
+    if option.deprecated or option.required or option.dest in CHECKPOINT:
         return
     current = resolved.get(option.dest, option.default)
     if option.nargs == "0":

@@ -11,6 +11,7 @@ from app.check.protocol import Option
 CHOICES_TRIED = 6
 NUMBERS_TRIED = 8
 LARGEST = 1e12
+HIGHEST_FRACTION = 0.95
 _FRACTION_STEPS = (0.05, -0.05, 0.1, -0.1, 0.2, -0.2)
 
 
@@ -63,7 +64,7 @@ def _number(text: str | None) -> float | None:
 def _numbers(option: Option, present: float | None, named: Sequence[float], numbers: Sequence[float]) -> Iterator[str]:
     whole = not ("float" in option.type.lower() or isinstance(option.default, float))
     said = [n for n in (*named, *numbers) if abs(n) < LARGEST]
-    near = _whole_near(present, said) if whole else _fractions_near(present, said)
+    near = _whole_near(present, said) if whole else _broken_near(present, said)
     for value in islice(dict.fromkeys(near), NUMBERS_TRIED):
         yield str(int(value)) if value == int(value) and (whole or abs(value) > 1) else f"{value:g}"
 
@@ -90,11 +91,13 @@ def _whole_near(present: float | None, named: Sequence[float]) -> Iterator[float
     yield present * 2
 
 
-def _fractions_near(present: float | None, named: Sequence[float]) -> Iterator[float]:
-    yield from (n for n in named if n != present)
-    if present is None:
-        return
-    if 0 < present <= 1:
-        yield from (round(present + step, 3) for step in _FRACTION_STEPS if 0 < present + step < 1)
+def _broken_near(present: float | None, named: Sequence[float]) -> Iterator[float]:
+    """Yield numbers that need not be whole. Where the present one is none or up to 1 they are fractions, below 1."""
+    if present is None or 0 < present <= 1:
+        yield from (n for n in named if n != present and 0 < n < 1)
+        if present is not None:
+            steps = (round(present + step, 3) for step in _FRACTION_STEPS)
+            yield from (value for value in steps if 0 < value <= HIGHEST_FRACTION)
     else:
+        yield from (n for n in named if n != present)
         yield from (present / 2, present * 2, 1.0)

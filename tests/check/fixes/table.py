@@ -20,6 +20,7 @@ OPTIONS = Options(
         Option(("--disable-radix-cache",), "disable_radix_cache", "0", default=False, const=True, type="bool"),
         Option(("--mem-fraction-static",), "mem_fraction_static", type="float"),
         Option(("--graph-bs",), "graph_bs", "+", type="int"),
+        Option(("--quantization",), "quantization", choices=("awq", "fp8", "gptq"), type="str"),
         Option(("--served-name",), "served_name", type="str"),
         Option(("--old-backend",), "attention_backend", type="str", deprecated=True, instead="--attention-backend"),
     ),

@@ -67,6 +67,14 @@ def test_the_model_is_never_touched() -> None:
     assert not any("--model" in edit for edit in found)
 
 
+def test_nothing_is_guessed_of_a_checkpoint() -> None:
+    named = proposed("--model m --quantization gptq", message="quantization in the config (awq) is not gptq")
+    absent = proposed("--model m", message="quantization fp8 is not supported, only awq is", stage="model")
+
+    assert named == ["change --quantization gptq to awq", "drop --quantization gptq"]
+    assert absent == []
+
+
 def test_an_upgrade_follows_the_life_of_the_record() -> None:
     gone = Advice(versions=("1.0",), ingested=("1.0", "1.1"))
     lives = Advice(versions=("1.0", "1.1"), ingested=("1.0", "1.1"))

@@ -18,6 +18,8 @@ from tests.check.fixes.table import OPTIONS
         ("--attention-backend", "fa3", ["flashinfer"], [], ["flashinfer", "triton"]),
         ("--attention-backend", None, ["none"], [], ["fa3", "triton", "flashinfer"]),
         ("--mem-fraction-static", "0.9", [], [0.93], ["0.93", "0.95", "0.85"]),
+        ("--mem-fraction-static", "0.93", [], [102816385.0, 1.0], ["0.88", "0.83"]),
+        ("--mem-fraction-static", None, [], [2353.28], []),
         ("--served-name", "a:b", ["ab", "None"], [3.0], ["ab"]),
         ("--enable-unified-memory", None, ["1"], [1.0], []),
     ],
