@@ -6,7 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from markupsafe import Markup
+
 from app.store.document import Document
+from app.web import markdown
 from app.web.diff import Piece, halves
 
 BAR_WIDTH = 1000
@@ -42,8 +45,8 @@ class RecordView:
     url: str
     title: str
     status: str
-    meaning: str
-    solution: str
+    meaning: Markup
+    solution: Markup
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +166,7 @@ def _fix(fix: Mapping[str, Any], body: Mapping[str, Any], asked: str) -> Fix:
 def _search(search: Mapping[str, Any] | None) -> str:
     if search is None:
         return ""
-    return f"{search['checks']} edits were run in {search['ms'] / 1000:.1f} s; it ended because: {search['ended']}."
+    return f"Edits run: {search['checks']}, in {search['ms'] / 1000:.1f} s. The search ended: {search['ended']}."
 
 
 def _line(body: Mapping[str, Any]) -> str:
@@ -196,8 +199,8 @@ def _error(error: Mapping[str, Any], document: Document | None) -> ErrorView:
             error["record"]["url"],
             error["record"]["title"],
             document.status if document else "",
-            (document.meaning or "") if document else "",
-            document.solutions[0].text if document and document.solutions else "",
+            markdown.inline(document.meaning) if document and document.meaning else Markup(""),
+            markdown.inline(document.solutions[0].text) if document and document.solutions else Markup(""),
         )
     return ErrorView(
         exception=error["exception"],
