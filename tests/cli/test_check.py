@@ -13,13 +13,14 @@ from typing import Any, ClassVar
 
 import pytest
 
-from app.check.protocol import Error, Outcome, Stage
+from app.check.pool import Engine
+from app.check.protocol import Error, Outcome, Request, Stage
 from app.cli import checking
 from app.cli.check import lines
 from app.settings import Settings
 from app.store.engine import Store
 from app.web.checks import Checks
-from tests.check.test_service import BUDGET, POOLS, FakePool, answered
+from tests.check.test_service import BUDGET, PASSED, POOLS, FakePool, answered
 from tests.cli.conftest import Command
 from tests.web.routes.test_check import with_pool
 
@@ -136,6 +137,31 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[Answers]]:
     made.shutdown()
     thread.join()
     made.server_close()
+
+
+def test_fixes_are_looked_for_when_told(pool: FakePool, errata: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def check(engine: Engine, request: Request, *given: object) -> Outcome:
+        return REFUSED if "--fast" in request.arguments else PASSED
+
+    monkeypatch.setattr(pool, "check", check)
+
+    without = errata("check", f"{COMMAND} --fast")
+    fixed = errata("check", "--fix", f"{COMMAND} --fast")
+
+    assert (without.code, fixed.code) == (1, 1)
+    assert "drop --fast" not in without.out
+    assert f"starts: drop --fast   (run on SGLang 0.5.18, 1 × NVIDIA H100 SXM 80 GB)\n  {COMMAND}\n" in fixed.out
+
+
+def test_what_was_tried_is_told_where_nothing_starts(pool: FakePool, errata: Command) -> None:
+    pool.answer = REFUSED
+
+    result = errata("check", "--fix", f"{COMMAND} --fast")
+
+    assert result.code == 1
+    assert (
+        "No edit was found that starts. What was tried:\n  refused     drop --fast\n  Edits run: 1, in " in result.out
+    )
 
 
 @pytest.mark.parametrize(("status", "code"), [(200, 1), (422, 2), (413, 2), (503, 3), (504, 3)])

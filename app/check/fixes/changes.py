@@ -143,7 +143,7 @@ class Rename:
 class Release:
     """Run on another release of SGLang.
 
-    Shape: `since` is the first one of which the same is known, where that is older.
+    Shape: `since` is the first release of which the same is known as of all after it, "" where that is not so.
     """
 
     engine: Engine
@@ -159,8 +159,8 @@ class Release:
     @property
     def text(self) -> str:
         """Return the change in words."""
-        later = f"{self.since} or later" if self.since and self.since != self.engine.version else self.engine.version
-        return f"{'upgrade' if self.upgrade else 'go back'} to SGLang {later}"
+        where = f"{self.since} or later" if self.since else self.engine.version
+        return f"{'upgrade' if self.upgrade else 'go back'} to SGLang {where}"
 
     def apply(self, variant: Variant, table: Table) -> Variant | None:
         """Return the variant on the other release."""

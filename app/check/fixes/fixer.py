@@ -151,8 +151,8 @@ def _tried(attempt: Attempt, start: Variant) -> dict[str, Any]:
 _ENDED = {
     "enough": "fixes were found",
     "nothing left": "nothing else was worth a try",
-    "checks": "as many checks as one search may run",
-    "time": "as long as one search may take",
+    "checks": "one search may not run more checks",
+    "time": "one search may not take longer",
     "busy": "the server is busy",
 }
 

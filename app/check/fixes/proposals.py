@@ -218,10 +218,10 @@ class Proposer:
 
 
 def _free_since(version: str, advice: Advice) -> str:
-    """Return the first of the releases in a row up to `version` that lack the record."""
-    before = advice.ingested[: advice.ingested.index(version) + 1]
-    having = [place for place, one in enumerate(before) if one in advice.versions]
-    return before[having[-1] + 1] if having else version
+    """Return the first of the releases that lack the record, if `version` and all after it do; else ""."""
+    having = [place for place, one in enumerate(advice.ingested) if one in advice.versions]
+    since = having[-1] + 1 if having else 0
+    return advice.ingested[since] if since <= advice.ingested.index(version) else ""
 
 
 def _one(change: Change, doubt: float) -> Proposal:

@@ -79,14 +79,18 @@ def test_an_upgrade_follows_the_life_of_the_record() -> None:
     gone = Advice(versions=("1.0",), ingested=("1.0", "1.1"))
     lives = Advice(versions=("1.0", "1.1"), ingested=("1.0", "1.1"))
 
-    assert proposed("--model m", advice=gone)[0] == "upgrade to SGLang 1.1"
+    assert proposed("--model m", advice=gone)[0] == "upgrade to SGLang 1.1 or later"
     assert proposed("--model m", advice=lives) == []
 
 
 def test_an_upgrade_says_since_when() -> None:
-    advice = Advice(versions=("0.9", "1.0"), ingested=("0.9", "1.0", "1.0.1", "1.1"))
+    ingested = ("0.9", "1.0", "1.0.1", "1.1", "1.2")
 
-    assert proposed("--model m", advice=advice) == ["upgrade to SGLang 1.0.1 or later"]
+    gone = proposed("--model m", advice=Advice(versions=("0.9", "1.0"), ingested=ingested))
+    back = proposed("--model m", advice=Advice(versions=("1.0", "1.2"), ingested=ingested))
+
+    assert gone == ["upgrade to SGLang 1.0.1 or later"]
+    assert back == ["upgrade to SGLang 1.1"]
 
 
 def test_the_example_of_the_record_is_followed() -> None:

@@ -20,11 +20,11 @@ from app.check.service import CheckService, RecordLink
 from app.errors import ErrataError, OutOfTime, TooMany, Unavailable
 from app.store.engine import Store
 from app.web.app import create_app
-from app.web.checks import Checks, linker
+from app.web.checks import Checks, adviser, linker
 from app.web.parts import Parts
 from app.web.routes.check import BODY_LIMIT, EXAMPLES
 from tests.check.test_service import FakePool
-from tests.web.conftest import HOSTILE, Client, site
+from tests.web.conftest import HOSTILE, VERSIONS, Client, site
 
 COMMAND = "sglang serve Qwen/Qwen3-8B"
 POOLS = Pools("target", "M", "MHATokenToKVPool", "R", "A", 1000, 10, 1 << 34, 1 << 34, 1 << 35, 0, 1 << 20, 6.0)
@@ -216,6 +216,21 @@ def test_another_place_has_no_record(changes: dict[str, object], store: Store) -
     assert isinstance(linker(store)(error, "0.5.18"), RecordLink)
     assert linker(store)(replace(error, **changes), "0.5.18") is None  # type: ignore[arg-type]
     assert linker(store)(error, "9.9") is None
+
+
+def test_the_record_advises_by_flags_and_life(store: Store) -> None:
+    place = site("0.5.18", "size_1")
+    error = Error("ValueError", "m", place.path, place.line, "", place.function, "", explicit=True)
+    found = linker(store)(error, "0.5.18")
+    assert found is not None
+
+    advice = adviser(store)(found.id)
+
+    assert advice is not None
+    assert "0.5.18" in advice.versions
+    assert advice.ingested == VERSIONS
+    assert advice.flags == place.flags
+    assert adviser(store)("0" * 16) is None
 
 
 def test_the_page_works_as_a_form(asked: Client) -> None:
