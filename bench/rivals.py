@@ -94,7 +94,7 @@ def re2_set(texts: Sequence[Literals]) -> Answer:
     patterns.Compile()
 
     def answer(message: str) -> int | None:
-        return _longest(texts, patterns.Match(message))
+        return _longest(texts, patterns.Match(message) or ())
 
     return answer
 

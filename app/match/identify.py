@@ -40,6 +40,7 @@ _MOST_BEHIND, _MOST_DOUBT = 3.0, 9.0
 _WORD = re.compile(r"\w\w")
 _BEGIN = re.compile(r"(_?[A-Za-z]{8,40})(?: ?:|[ .])")
 _PARAGRAPHS = 64
+_END = 50_000
 
 # kind of fit -> (points of the kind, points of a long text, least letters)
 _FIT_POINTS = {
@@ -116,6 +117,7 @@ class _Decision:
         self.printed = [self._printed(block) for block in self.blocks]
         self.segments = list(self._segments())
         self.best: dict[int, _Candidate] = {}
+        self.named: dict[str, bool] = {}
 
     def answer(self) -> Identification:
         """Return the matches, or what the text looks like."""
@@ -455,10 +457,17 @@ class _Decision:
         """Weigh a function that the text names outside of frames."""
         for seen in signature.seen:
             name = bare(seen.function)
-            if len(name) > 7 and "_" in name.strip("_") and name in self.log.text:
+            if len(name) > 7 and "_" in name.strip("_") and self._names(name):
                 candidate.points += 0.6
                 candidate.evidence["function"] = f"the text names the function {name}"
                 return
+
+    def _names(self, function: str) -> bool:
+        """Return whether the text names a function; of a long one its two ends are searched."""
+        if function not in self.named:
+            text = self.log.text
+            self.named[function] = function in text[:_END] or function in text[-_END:]
+        return self.named[function]
 
     def _prior(self, signature: Signature) -> float:
         """Return what parts equals: more in the part of the package where more errors live, in more releases, newer."""

@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
+
 _MARKS = "'\"`*|"
 _WIDE_MARKS = "“”‘’«»│┃║▏▕╎╏┆┇┊┋╭╮╰╯┌┐└┘├┤─━═╔╗╚╝"
 _LEFT_OUT = frozenset(_MARKS + _WIDE_MARKS)
 # `f"{self.size=}"` of one release is `f"{size=}"` in another.
 _SELF = "self."
 _ESCAPE = re.compile(r"\\+[nrt]?")
-_TOKEN = re.compile(r"\\+[nrt]?|[^\\]", re.DOTALL)
+# Which code points the form keeps; beyond the first plane there is nothing that it leaves out.
+_KEPT = np.array([not (chr(n).isspace() or chr(n) in _LEFT_OUT) for n in range(0x10000)] + [True])
 
 
 def normal(text: str) -> str:
@@ -29,22 +32,25 @@ def normal(text: str) -> str:
 
 def positions(text: str) -> list[int]:
     """Return, for each character of `normal(text)`, where it stands in `text`."""
-    kept = [
-        m.start()
-        for m in _TOKEN.finditer(text)
-        if not ((character := m.group())[0] == "\\" or character.isspace() or character in _LEFT_OUT)
-    ]
-    shape = _lower("".join(text[at] for at in kept))
+    codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
+    kept = _KEPT[np.minimum(codes, len(_KEPT) - 1)]
+    if "\\" in text:
+        for match in _ESCAPE.finditer(text):
+            kept[match.start() : match.end()] = False
+    where: list[int] = np.flatnonzero(kept).tolist()
+    if _SELF[-1] not in text:
+        return where
+    shape = _lower("".join(text[at] for at in where))
     at = shape.find(_SELF)
     if at < 0:
-        return kept
+        return where
     rest: list[int] = []
     done = 0
     while at >= 0:
-        rest += kept[done:at]
+        rest += where[done:at]
         done = at + len(_SELF)
         at = shape.find(_SELF, done)
-    return rest + kept[done:]
+    return rest + where[done:]
 
 
 def _lower(text: str) -> str:
