@@ -189,11 +189,16 @@ def _service(workers: int) -> CheckService:
 
 def _sites(version: str) -> list[Site]:
     from app.store import places
+    from app.triggers import scope
     from app.triggers.model import Site
 
     with options.filled() as store, store.reading() as connection:
         rows = places.raised_under(connection, version=version, folder=FOLDER)
-    return [Site(r.record, r.path, r.line, r.end_line, r.function, r.exception, r.title) for r in rows]
+    return [
+        Site(row.record, row.path, row.line, row.end_line, row.function, row.exception, row.title)
+        for row in rows
+        if scope.watched(row.path)
+    ]
 
 
 async def _searched(sites: list[Site], stored: list[Trigger], chosen: Chosen) -> Search:

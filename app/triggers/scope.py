@@ -33,6 +33,27 @@ NAMED = (
     "sglang/srt/layers/attention/attention_registry.py",
     "sglang/srt/layers/quantization/__init__.py",
 )
+WATCHED = (
+    *NAMED,
+    "sglang/srt/environ.py",
+    "sglang/srt/runtime_context.py",
+    "sglang/srt/configs/*.py",
+    "sglang/srt/disaggregation/utils.py",
+    "sglang/srt/distributed/*.py",
+    "sglang/srt/eplb/*.py",
+    "sglang/srt/layers/*.py",
+    "sglang/srt/lora/*.py",
+    "sglang/srt/managers/scheduler*.py",
+    "sglang/srt/managers/tp_worker.py",
+    "sglang/srt/mem_cache/*.py",
+    "sglang/srt/model_executor/*.py",
+    "sglang/srt/model_loader/*.py",
+    "sglang/srt/speculative/*.py",
+    "sglang/srt/utils/*.py",
+)
+"""Files whose functions the tracer looks into (a `*` spans folders). Model classes, kernels' platforms and storage
+clients are not among them: their sites are not counted."""
+UNWATCHED = ("*/mem_cache/storage/*", "*/lora/*_temp/*", "*_hip*", "*/distributed/device_communicators/*")
 OPENED = (
     *NAMED,
     "sglang/srt/configs/*.py",
@@ -40,6 +61,11 @@ OPENED = (
     "sglang/srt/model_executor/*.py",
     "sglang/srt/speculative/*.py",
 )
+
+
+def watched(path: str) -> bool:
+    """Say whether the search is about a file."""
+    return any(fnmatch(path, p) for p in WATCHED) and not any(fnmatch(path, p) for p in UNWATCHED)
 
 
 EARLY = ("sglang/srt/server_args*.py", "sglang/srt/arg_groups/*.py", "sglang/srt/configs/*.py", "sglang/srt/environ.py")

@@ -138,7 +138,7 @@ class Search:
         chosen = [command for key, command in fresh.items() if key not in self.done]
         self.done.update(fresh)
         for number, batch in enumerate(_batches(chosen)):
-            if number and not number % 5:
+            if number and not number % 2:
                 self.say(f"{self.runner.count} runs, {len(self.reached)} sites")
             for command, result in zip(
                 batch, await self.runner.run([c.launch(short=short) for c in batch]), strict=True
@@ -289,20 +289,26 @@ class Search:
     # -- the search
 
     async def survey(self) -> None:
-        """Start a model of each architecture by itself, the first on every machine, and drafts with their targets."""
+        """Start a model of each architecture by itself, the first on machines like its own, and drafts with theirs."""
         models = self.proposer.one_an_architecture(FIRST)
-        models += [model.hub_id for model in self.proposer.targets if model.hub_id not in self.proposer.machines]
         starts = [self.proposer.start(model) for model in models]
-        starts += [replace(starts[0], hardware=profile.name) for profile in self.proposer.profiles]
-        starts += [
+        await self.run([replace(starts[0], hardware=name) for name in self._machines_like(starts[0].hardware)])
+        await self.run(starts)
+        drafts = {(d.algorithm, d.architecture): d for d in self.proposer.drafts if d.draft_of and d.algorithm}
+        await self.run(
             self.proposer.start(draft.draft_of)
             .having("--speculative-algorithm", draft.algorithm)
             .having("--speculative-draft-model-path", draft.hub_id)
-            for draft in self.proposer.drafts
-            if draft.draft_of and draft.algorithm
-        ]
-        await self.run(starts)
+            for draft in drafts.values()
+        )
+        others = [model.hub_id for model in self.proposer.targets if model.hub_id not in models]
+        await self.run((self.proposer.start(model) for model in others), short=True)
         self.say(f"survey: {self.runner.count} runs, {len(self.reached)} sites, {len(self.entered)} functions")
+
+    def _machines_like(self, name: str) -> list[str]:
+        """Return the machines that one process of the engine can simulate after another."""
+        group = self.proposer.profiles.find(name).device.group
+        return [profile.name for profile in self.proposer.profiles if profile.device.group == group]
 
     async def options(self, model: str) -> None:
         """Give a model every option, with the values that its declaration names."""
@@ -310,7 +316,7 @@ class Search:
         commands = [
             command
             for option in self.proposer.options
-            for command in itertools.islice(self.proposer.given(start, option), 40 if option.choices else 5)
+            for command in itertools.islice(self.proposer.given(start, option), 12 if option.choices else 2)
         ]
         await self.run(commands, short=True)
         self.say(f"options on {model}: {self.runner.count} runs, {len(self.reached)} sites")
