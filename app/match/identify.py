@@ -669,7 +669,7 @@ def _behind(fits: Sequence[Fit]) -> list[float]:
 def _explained(found: Fit) -> float:
     """Return how many literal characters a find explains, less what its slips and empty holes make it doubtful."""
     slips = sum(2 + 2 * (e.lost_end - e.lost + e.put_end - e.put) for e in found.edits)
-    empty = sum(start == end and end > 0 for start, end in found.holes)
+    empty = sum(start == end and (end > 0 or found.kind == "whole") for start, end in found.holes)
     return found.covered - slips - 3 * empty - (0 if found.kind in ("whole", "damaged") else 3)
 
 

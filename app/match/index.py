@@ -230,7 +230,8 @@ class Index:
         self.named_values = frozenset(
             n
             for n, t in enumerate(self.texts)
-            if t.size < LEAST_LETTERS and all(_NAMED_VALUE.fullmatch(x) for x in t.literals if x)
+            if (t.size < LEAST_LETTERS or max(map(len, t.literals)) < _GRAM)
+            and all(_NAMED_VALUE.fullmatch(x) for x in t.literals if x)
         )
         self.parts = frozenset(_part(path) for path in paths)
         parts_of = Counter(_part(s.seen[-1].path) for s in self.signatures if s.seen)
