@@ -16,10 +16,13 @@ if TYPE_CHECKING:
     from app.check.service import CheckService
     from app.triggers.command import Command
     from app.triggers.model import Site, Trigger
+    from app.triggers.runner import Runner
     from app.triggers.search import Search
 
 EngineOption = Annotated[str, typer.Option(help="A release of SGLang, such as 0.5.18.")]
 FOLDER = "sglang/srt/"
+SLICE = 500
+"""Checks between two times that what was found is stored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,31 +53,13 @@ def search(
     workers: Annotated[int, typer.Option(help="Checks at once.")] = 2,
     models: Annotated[list[str] | None, typer.Option("--model", help="Models that get every option once.")] = None,
 ) -> int:
-    """Look for commands that raise sites which no stored command raises, and store the smallest of them."""
-    from app.triggers import model, scope
-    from app.triggers.replay import smallest
-    from app.triggers.runner import Runner
+    """Look for commands that raise sites which no stored command raises; store the smallest, again and again."""
+    from app.triggers import model
     from app.triggers.search import FIRST
 
-    sites = _sites(engine)
-    stored = model.load(model.file(engine))
-    searched = asyncio.run(_searched(sites, stored, Chosen(engine, checks, seed, workers, tuple(models or (FIRST,)))))
-    known = {trigger.place for trigger in stored}
-    found = {place: command for place, (command, _) in searched.reached.items() if place not in known}
-    print(f"{len(found)} new sites are made small")
-
-    async def small() -> list[model.Trigger]:
-        service = _service(workers)
-        try:
-            return await smallest(Runner.of(service, engine), found, searched.sites, engine)
-        finally:
-            await service.pool.close()
-
-    triggers = asyncio.run(small())
-    model.save(model.file(engine), [*stored, *triggers])
-    scope.save(engine, scope.of(searched, {t.place for t in [*stored, *triggers]}))
-    print(f"{len(stored) + len(triggers)} triggers, {len(found) - len(triggers)} were not raised again unwatched")
-    return 0
+    chosen = Chosen(engine, checks, seed, workers, tuple(models or (FIRST,)))
+    asyncio.run(_search(_sites(engine), model.load(model.file(engine)), chosen))
+    return report(engine)
 
 
 def replay(
@@ -109,8 +94,10 @@ def replay(
 
 
 def lists(
-    engine: EngineOption = "0.5.18", workers: Annotated[int, typer.Option(help="Checks at once.")] = 2
-) -> int:  # fmt: skip
+    engine: EngineOption = "0.5.18",
+    workers: Annotated[int, typer.Option(help="Checks at once.")] = 2,
+    most: Annotated[int, typer.Option("--models", help="Models that an option is tried with at most.")] = 30,
+) -> int:
     """Run what the two lists of the site show: options that every model is refused with, and late refusals."""
     from app.check.options import Options
     from app.triggers import lists as listing
@@ -129,8 +116,8 @@ def lists(
             runner = Runner.of(service, engine)
             known = await asyncio.to_thread(Options.of, runner.engine)
             proposer = Proposer(Release(runner.engine.release), known, service.catalogue, service.profiles)
-            models = proposer.one_an_architecture(FIRST)
-            count, refused = await listing.refused_options(runner, proposer, models, sites, print)
+            models = proposer.one_an_architecture(FIRST)[:most]
+            count, refused = await listing.refused_options(runner, proposer, models, sites, _now)
             late = await listing.late_refusals(runner, stored, sites)
             return listing.Lists(engine, count, tuple(models), tuple(refused), tuple(late))
         finally:
@@ -169,6 +156,10 @@ def report(engine: EngineOption = "0.5.18", format_: FormatOption = Format.TEXT)
     return 0
 
 
+def _now(text: str) -> None:
+    print(text, flush=True)
+
+
 def _service(workers: int) -> CheckService:
     """Return a service that waits patiently and remembers nothing."""
     from app.check import hardware
@@ -201,7 +192,7 @@ def _sites(version: str) -> list[Site]:
     ]
 
 
-async def _searched(sites: list[Site], stored: list[Trigger], chosen: Chosen) -> Search:
+async def _search(sites: list[Site], stored: list[Trigger], chosen: Chosen) -> None:
     from app.check.options import Options
     from app.triggers import scope
     from app.triggers.proposals import Proposer
@@ -209,46 +200,84 @@ async def _searched(sites: list[Site], stored: list[Trigger], chosen: Chosen) ->
     from app.triggers.runner import Runner
     from app.triggers.search import Search
 
-    service = _service(chosen.workers)
+    watched, plain = _service(chosen.workers), _service(chosen.workers)
     began = time.monotonic()
 
     def say(text: str) -> None:
-        print(f"{time.monotonic() - began:6.0f} s  {text}", flush=True)
+        _now(f"{time.monotonic() - began:6.0f} s  {text}")
 
     try:
-        plain = Runner.of(service, chosen.engine).engine
-        known = await asyncio.to_thread(Options.of, plain)
-        proposer = Proposer(Release(plain.release), known, service.catalogue, service.profiles)
+        runner = Runner.of(plain, chosen.engine)
+        known = await asyncio.to_thread(Options.of, runner.engine)
+        proposer = Proposer(Release(runner.engine.release), known, plain.catalogue, plain.profiles)
         found = Search(
-            lambda goals: Runner.of(service, chosen.engine, goals), proposer, sites,
+            lambda goals: Runner.of(watched, chosen.engine, goals), proposer, sites,
             opened=scope.opened, seed=chosen.seed, say=say,
         )  # fmt: skip
         say(f"{len(found.hunts)} sites")
+        keep = Keeper(runner, found, stored)
         await found.survey()
-        await found.run(_known(stored))
+        await found.run(_curated())
+        await found.run([_command(t) for t in stored if t.stage == "arguments"], short=True)
+        await found.run([_command(t) for t in stored if t.stage != "arguments"])
         say(f"known commands: {found.runner.count} runs, {len(found.reached)} sites")
         for model in chosen.models:
             await found.options(model)
-        await found.hunt(chosen.checks, scope.named, scope.early)
-        return found
+        await keep.now()
+        left = chosen.checks
+        while left > 0:
+            before = found.runner.count
+            await found.hunt(min(left, SLICE), scope.named, scope.early)
+            await keep.now()
+            left -= max(found.runner.count - before, 1)
+            if found.runner.count == before:
+                say("nothing is left to try")
+                break
     finally:
-        await service.pool.close()
+        await watched.pool.close()
+        await plain.pool.close()
 
 
-def _known(stored: list[Trigger]) -> list[Command]:
-    """Return the stored commands and those of the curated records that raise their error."""
+class Keeper:
+    """Makes what a search has found small and stores it, so that a search can end at any time."""
+
+    def __init__(self, runner: Runner, search: Search, stored: list[Trigger]) -> None:
+        self.runner, self.search = runner, search
+        self.kept = list(stored)
+        self.tried = {trigger.place for trigger in stored}
+
+    async def now(self) -> None:
+        """Store what is new."""
+        from app.triggers import model, scope
+        from app.triggers.replay import smallest
+
+        engine = self.runner.engine.version
+        found = {place: command for place, (command, _) in self.search.reached.items() if place not in self.tried}
+        self.tried.update(found)
+        self.kept += await smallest(self.runner, found, self.search.sites, engine)
+        model.save(model.file(engine), self.kept)
+        scope.save(engine, scope.of(self.search, {trigger.place for trigger in self.kept}))
+        self.search.say(f"{len(self.kept)} triggers stored, {len(self.tried) - len(self.kept)} not raised unwatched")
+
+
+def _command(trigger: Trigger) -> Command:
+    from app.triggers.command import Command
+
+    return Command.read(trigger.command, trigger.hardware, trigger.gpus)
+
+
+def _curated() -> list[Command]:
+    """Return the commands of the curated records that raise their error."""
     from app.check.hardware import DEFAULT
     from app.errors import BadInput
     from app.records.load import load_all
     from app.triggers.command import Command
 
-    texts = [(t.command, t.hardware, t.gpus) for t in stored]
-    for record in load_all(options.places().data / "errors" / "sglang"):
-        texts.append((record.front.example.before, record.front.example.hardware or DEFAULT, 0))
     found = []
-    for text, hardware, gpus in texts:
+    for record in load_all(options.places().data / "errors" / "sglang"):
+        example = record.front.example
         try:
-            found.append(Command.read(text, hardware, gpus))
+            found.append(Command.read(example.before, example.hardware or DEFAULT))
         except BadInput:
             continue
     return found

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Any, Self
 
 from app.check import command as commands
 from app.errors import BadInput
@@ -81,9 +81,7 @@ class Command:
 
     def overriding(self, key: str, value: object) -> Self:
         """Return the command with a field of the model's configuration replaced, by SGLang's own option for that."""
-        given = self.option(OVERRIDE)
-        fields = json.loads(given[0]) if given else {}
-        return self.having(OVERRIDE, json.dumps({**fields, key: value}))
+        return self.having(OVERRIDE, json.dumps({**_fields(self.option(OVERRIDE)), key: value}))
 
     def joined(self, other: Self) -> Self:
         """Return the command with what another has and this one lacks."""
@@ -91,14 +89,40 @@ class Command:
         environment = {**dict(other.environment), **dict(self.environment)}
         return replace(self, options=tuple(options.items()), environment=tuple(environment.items()))
 
+    def shared(self, others: Iterable[Self]) -> Self:
+        """Return the command with only what all others, which are smaller ones, have too."""
+        options, environment, packages = dict(self.options), dict(self.environment), dict(self.packages)
+        for other in others:
+            fields = _fields(options.get(OVERRIDE)), _fields(other.option(OVERRIDE))
+            options = {n: w for n, w in options.items() if other.option(n) is not None}
+            if OVERRIDE in options:
+                both = {key: value for key, value in fields[0].items() if key in fields[1]}
+                options[OVERRIDE] = (json.dumps(both),)
+            environment = {n: v for n, v in environment.items() if n in dict(other.environment)}
+            packages = {n: v for n, v in packages.items() if n in dict(other.packages)}
+        if not _fields(options.get(OVERRIDE)):
+            options.pop(OVERRIDE, None)
+        return replace(
+            self,
+            options=tuple(options.items()),
+            environment=tuple(environment.items()),
+            packages=tuple(packages.items()),
+        )
+
     def smaller(self) -> Iterator[Self]:
         """Yield the command with one thing less, each."""
         for name, words in self.options:
             yield self.lacking(name)
-            if name == OVERRIDE and len(fields := json.loads(words[0])) > 1:
+            if name == OVERRIDE and len(fields := _fields(words)) > 1:
                 for key in fields:
                     yield self.having(OVERRIDE, json.dumps({k: v for k, v in fields.items() if k != key}))
         for variable, _ in self.environment:
             yield replace(self, environment=tuple(e for e in self.environment if e[0] != variable))
         for package, _ in self.packages:
             yield replace(self, packages=tuple(p for p in self.packages if p[0] != package))
+
+
+def _fields(words: tuple[str, ...] | None) -> dict[str, Any]:
+    """Return the configuration's fields that the words of OVERRIDE replace."""
+    fields = json.loads(words[0]) if words else {}
+    return fields if isinstance(fields, dict) else {}

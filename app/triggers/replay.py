@@ -44,19 +44,35 @@ async def smallest(
     Shape: `found` maps a site's place to a command that reached it; `sites` maps every line of a site to the site.
     """
     triggers: dict[Place, Trigger] = {}
-    left = dict(found)
-    for place, trigger in zip(left, await _tried(runner, left.items(), sites, engine), strict=True):
+    for (place, _), trigger in zip(found.items(), await _tried(runner, found.items(), sites, engine), strict=True):
         if trigger is not None:
             triggers[place] = trigger
-    left = {place: left[place] for place in triggers}
-    while left:
-        pairs = [(place, smaller) for place, command in left.items() for smaller in command.smaller()]
-        better: dict[Place, Command] = {}
-        for (place, smaller), trigger in zip(pairs, await _tried(runner, pairs, sites, engine), strict=True):
-            if trigger is not None and place not in better:
-                better[place], triggers[place] = smaller, trigger
-        left = better
+    pairs = [(place, smaller) for place in triggers for smaller in found[place].smaller()]
+    needless: dict[Place, list[Command]] = {}
+    for (place, smaller), trigger in zip(pairs, await _tried(runner, pairs, sites, engine), strict=True):
+        if trigger is not None:
+            needless.setdefault(place, []).append(smaller)
+    left = {place: found[place].shared(commands) for place, commands in needless.items()}
+    at_once = list(left.items())
+    for (place, _), trigger in zip(at_once, await _tried(runner, at_once, sites, engine), strict=True):
+        if trigger is not None:
+            triggers[place] = trigger
+            left.pop(place)
+        else:  # what can be spared alone cannot be spared together: one thing after the other
+            triggers[place] = await _one_by_one(runner, needless[place][0], triggers[place], sites)
     return list(triggers.values())
+
+
+async def _one_by_one(runner: Runner, command: Command, trigger: Trigger, sites: Mapping[Place, Site]) -> Trigger:
+    place = sites[trigger.place].place
+    while True:
+        pairs = [(place, smaller) for smaller in (command, *command.smaller())]
+        ran = await _tried(runner, pairs, sites, trigger.engine)
+        trigger = ran[0] or trigger
+        better = next((i for i, one in enumerate(ran) if i and one is not None), 0)
+        if not better:
+            return trigger
+        command = pairs[better][1]
 
 
 async def _tried(

@@ -52,3 +52,17 @@ def test_joining_keeps_what_is_there() -> None:
     one, other = Command("m", "h", (("--a", ("1",)),)), Command("n", "h", (("--a", ("2",)), ("--b", ())))
 
     assert one.joined(other) == Command("m", "h", (("--a", ("1",)), ("--b", ())))
+
+
+def test_what_smaller_commands_share_is_what_none_of_them_spares() -> None:
+    command = Command("m", "h", (("--a", ()), ("--b", ("1",))), (("SGLANG_B", "1"),)).overriding("c", 1)
+    command = command.overriding("d", 2)
+    spared = [
+        c
+        for c in command.smaller()
+        if c.option("--json-model-override-args")
+        if c.option("--a") is None or '"c": 1' not in str(c)
+    ]
+
+    assert str(command.shared(spared)).endswith("--b 1 --json-model-override-args '{\"d\": 2}'")
+    assert command.shared(command.smaller()) == Command("m", "h")
