@@ -230,7 +230,9 @@ def _solutions(
         upgrade = upgraded if gone and gone in text and text.startswith("Upgrade") else ()
         carried = tuple(_verified(run, run.after) for run in proven) if number == carried_out else ()
         solutions.append(doc.Solution(text=text, verified=(*carried, *upgrade)))
-    if gone and not any(gone in solution.text for solution in solutions):
+    # A run that met another error there shows that only the wording or the place has changed.
+    refuted = any(run.engine == gone and run.before != PASSED for run in made)
+    if gone and not refuted and not any(gone in solution.text for solution in solutions):
         text = f"Upgrade {package} to {gone} or later: this error is gone since {gone}."
         solutions.append(doc.Solution(text=text, derived=True, verified=upgraded))
     return tuple(solutions)

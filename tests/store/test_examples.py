@@ -116,6 +116,15 @@ def test_the_derived_upgrade_is_verified_too(store: Store, curated: Callable[...
     assert shown(store, record, made(record, "1.2", before="pass")) == ([], [[], [], ["1.2"]])
 
 
+def test_no_upgrade_is_derived_where_a_run_met_another_error_there(
+    store: Store, curated: Callable[..., CuratedRecord]
+) -> None:
+    record = curated(message="Speculative decoding needs --unified-memory off, found draft {draft!r}")
+
+    assert shown(store, record, {}) == ([], [[], [], []])
+    assert shown(store, record, made(record, "1.2", before="another error: X: y")) == ([], [[], []])
+
+
 def test_life_is_the_releases_that_have_the_error(filled: Store, store: Store) -> None:
     with filled.reading() as connection:
         gone = queries.records(connection, queries.Filters(q="speculative draft")).items[0].id
