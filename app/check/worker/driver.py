@@ -259,6 +259,9 @@ class Engine:
                     if function.__name__ in vars(module):
                         target = f"sglang.srt.mem_cache.*.{function.__name__}"
                         replace(module, function.__name__, function, target)
+        limits, name = sys.modules.get("sglang.srt.mem_cache.host_memory"), "_cgroup_memory_headroom"
+        if name in vars(limits or types.ModuleType("")):
+            replace(limits, name, lambda *args, **kwargs: None, f"sglang.srt.mem_cache.host_memory.{name}")
 
     def _one_expert_layer(self) -> None:
         module = importlib.import_module("sglang.srt.eplb.expert_location")

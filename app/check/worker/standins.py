@@ -79,6 +79,11 @@ _STAND_INS: list[StandIn] = [
     *_table("device", "torch.version.", "cuda hip", "SGLang reads here, once at import, which vendor's build this is."),
     StandIn("torch.get_device_module", "device", "The CPU build has no module for an accelerator name."),
     StandIn("psutil.virtual_memory", "device", "Host memory is the simulated machine's, not this one's."),
+    StandIn(
+        "sglang.srt.mem_cache.host_memory._cgroup_memory_headroom",
+        "device",
+        "The control group of a check is this machine's; the simulated one sets no limit below its memory.",
+    ),
     # Where tensors live.
     StandIn(
         "torch.overrides.TorchFunctionMode",
