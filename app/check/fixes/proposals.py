@@ -31,6 +31,9 @@ KEPT = ("model_path",)
 CHECKPOINT = ("quantization", "load_format", "dtype", "json_model_override_args")
 """What describes the files of a checkpoint, which a check does not read: nothing is guessed for them."""
 
+OTHER_MODE = 1.2
+"""How much more a change of a mode loses than another change of a value."""
+
 RANKS = "tp_size"
 """The setting that divides a model's memory among GPUs: where memory is short, only more of them are proposed."""
 
@@ -118,7 +121,7 @@ class Proposer:
         if later:
             yield _one(Release(later[0], since=_free_since(later[0].version, advice)), 0.0)
         if earlier:
-            yield _one(Release(earlier[-1], upgrade=False, loss=3.5), 0.6)
+            yield _one(Release(earlier[-1], upgrade=False, loss=3.5), 1.5)
 
     # -- the knowledge base
 
@@ -257,11 +260,10 @@ def _of_mention(
             present = one.values[0] if one.values else None
             for place, value in enumerate(values.others(option, present, named, read.numbers)):
                 sure, number = value in named, values.is_number(option)
-                if not sure and not number and (option.dest in CHECKPOINT or option.dest.endswith("_mode")):
-                    continue  # another mode is another thing than was asked for
+                if not sure and not number and (option.dest in CHECKPOINT or _is_mode(option)):
+                    continue
                 loss = 1.0 + 0.1 * values.distance(option, present, value) + (0.0 if sure or number else 0.5)
-                if option.dest.endswith("_mode"):
-                    loss += 1.2
+                loss += OTHER_MODE if _is_mode(option) else 0.0
                 yield _one(_put(one.option, one, (value,), loss), doubt + 0.12 * place + (0.0 if sure else 0.2))
         return
     if option.deprecated or option.required or option.dest in CHECKPOINT:
@@ -277,7 +279,13 @@ def _of_mention(
     for place, value in enumerate(values.others(option, present, named, read.numbers)):
         sure = value in named
         if sure or doubt <= 0.4 or values.is_number(option):
-            yield _one(_put(option, None, (value,), 0.8), doubt + 0.3 + 0.15 * place + (0.0 if sure else 0.6))
+            loss = 0.8 + (OTHER_MODE if _is_mode(option) else 0.0)
+            yield _one(_put(option, None, (value,), loss), doubt + 0.3 + 0.15 * place + (0.0 if sure else 0.6))
+
+
+def _is_mode(option: Option) -> bool:
+    """Say whether an option chooses what the server is, by its name: another mode is another server."""
+    return option.dest.endswith("_mode")
 
 
 def _of_bad_value(option: Option, one: Given | None, said: str) -> Iterator[Proposal]:

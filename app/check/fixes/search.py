@@ -45,7 +45,7 @@ class Budget:
     fixes: int = 3
     depth: int = 3
     seconds: float = 1.7
-    patience_s: float = 25.0
+    patience_s: float = 20.0
     at_once: int = 2
 
 
