@@ -20,11 +20,13 @@ _COMMAND = re.compile(
 )
 _LAUNCH = re.compile(r"sglang\.launch_server|sglang\s+serve|--model(?:-path)?[\s=]|--tp(?:-size)?[\s=]")
 _TRACE = re.compile(r"Traceback \(most recent call last\)|^\s*File \"[^\"\n]+\", line \d+", re.MULTILINE)
-# "ValueError: text", also behind a log prefix; a module may stand before the class.
+# "ValueError: text", also behind a log prefix, quoted or in bold; a module may stand before the class.
 _EXCEPTION = re.compile(
-    r"(?:^|[\s\]:])(?:[A-Za-z_][\w.]{0,200}\.)?[A-Z]\w{0,80}(?:Error|Exception|Interrupt|Exit|Warning)\b\s*:",
+    r"(?:^|[\s\]:*`'\"(])(?:[A-Za-z_][\w.]{0,200}\.)?[A-Z]\w{0,80}(?:Error|Exception|Interrupt|Exit|Warning)\b[*`]{0,3}\s*:",
     re.MULTILINE,
 )
+_STATEMENT = re.compile(r"(?:assert|raise) +\S")
+_BODY = re.compile(r"""["'](?:message|error|detail|object)["']\s{0,8}:|\bError code: \d""")
 _LOG_LEVEL = re.compile(r"\b(?:ERROR|WARNING|CRITICAL|INFO|DEBUG)\b|\[\d{4}-\d\d-\d\d[ T]\d\d:\d\d")
 _MOST_WORDS = 12
 
@@ -40,7 +42,7 @@ def kind_of(text: str) -> Kind:
         return "error"
     if _COMMAND.search(start) and _LAUNCH.search(start):
         return "command"
-    if _EXCEPTION.search(start) or _LOG_LEVEL.search(start):
+    if any(found.search(start) for found in (_EXCEPTION, _LOG_LEVEL, _BODY)) or _STATEMENT.match(start):
         return "error"
     if start.count("\n") >= 2 or len(start.split()) > _MOST_WORDS:
         return "error"
