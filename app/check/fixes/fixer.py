@@ -118,9 +118,10 @@ class Fixer:
     def _fix(self, question: Question, prepared: Prepared, start: Variant, attempt: Attempt) -> dict[str, Any]:
         variant = attempt.variant
         gpus = self._prepared[variant].request.gpus
+        release = variant.engine.version if variant.engine != start.engine else ""
         return {
             "edit": changes.text(attempt.edit),
-            "command": rewritten(question.command, prepared.launch, variant.arguments, variant.environment),
+            "command": rewritten(question.command, prepared.launch, variant.arguments, variant.environment, release),
             "verdict": attempt.tried.verdict,
             **_place(variant, start),
             **({"gpus": gpus} if gpus != prepared.request.gpus else {}),

@@ -22,11 +22,17 @@ _LAUNCHER = re.compile(r"(?:\S*python[\d.]*\s+(?:-m\s*sglang|\S*launch_server\.p
 
 
 def rewritten(
-    text: str, launch: LaunchCommand, arguments: tuple[str, ...], environment: tuple[tuple[str, str], ...]
+    text: str,
+    launch: LaunchCommand,
+    arguments: tuple[str, ...],
+    environment: tuple[tuple[str, str], ...],
+    release: str = "",
 ) -> str:
-    """Return `text`, which was read as `launch`, with other arguments and variables."""
+    """Return `text`, which was read as `launch`, with other arguments, variables and, where it names one, `release`."""
     changed = replace(launch, arguments=arguments, environment=environment)
     edited = _edited(text.strip(), launch, changed) if len(text) <= TEXT_LIMIT else None
+    if edited is not None and release and launch.release:
+        edited = re.sub(rf"(?<![\d.]){re.escape(launch.release)}(?![\d.])", release, edited)
     return changed.text() if edited is None or not _reads_as(edited, changed) else edited
 
 

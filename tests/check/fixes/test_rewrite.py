@@ -56,3 +56,13 @@ def test_what_cannot_be_edited_is_written_on_one_line(text: str) -> None:
     written = rewritten(text, command.read(text), wanted, ())
 
     assert command.read(written).arguments == wanted
+
+
+def test_the_release_that_is_named_is_exchanged() -> None:
+    text = f"{DOCKER} --model-path m"
+    launch = command.read(text)
+
+    written = rewritten(text, launch, launch.arguments, launch.environment, "0.5.20")
+
+    assert written == text.replace("v0.5.18", "v0.5.20")
+    assert command.read(written).release == "0.5.20"
