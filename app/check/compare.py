@@ -14,6 +14,7 @@ from app.check.fixes.arguments import given
 from app.check.migrate import Step, flag_changes, migrated
 from app.check.options import Options
 from app.check.pool import Engine
+from app.check.protocol import Option
 from app.check.service import Engines, Question
 from app.errors import BadInput, OutOfTime, TooMany, Unavailable
 
@@ -57,13 +58,18 @@ class Comparer:
         async with self._one:
             tables = [await asyncio.to_thread(self.table, engine) for engine in chosen]
             bodies: list[Row] = []
-            for engine in chosen:
+            effective: list[Row] = []
+            rows: list[Row] = []
+            for i, engine in enumerate(chosen):
                 body = await self._checked(replace(question, engine=engine.version, fixes=False))
+                again = await self._again(question, launch, tables[: i + 1]) if body["verdict"] == "fail" else None
                 bodies.append(body)
+                effective.append(body if again is None or again[1]["verdict"] == "fail" else again[1])
+                rows.append(_row(engine.version, body, again))
                 if on_row is not None:
-                    on_row(_row(engine.version, body))
+                    on_row(rows[-1])
             steps = [
-                _step(launch.arguments, (bodies[i], tables[i]), (bodies[j], tables[j]))
+                _step(launch.arguments, (effective[i], tables[i]), (effective[j], tables[j]))
                 for i, j in pairwise(range(len(chosen)))
             ]
             last = await self._migrated(question, launch, chosen, tables, bodies[-1])
@@ -71,7 +77,7 @@ class Comparer:
         return {
             "command": launch.text(),
             "hardware": first.get("hardware"),
-            "engines": [_row(engine.version, body) for engine, body in zip(chosen, bodies, strict=True)],
+            "engines": rows,
             "steps": steps,
             "migrated": last,
             "elapsed_ms": round((time.perf_counter() - began) * 1000, 1),
@@ -96,6 +102,16 @@ class Comparer:
             return await self.service.check(question)
         except (TooMany, OutOfTime, Unavailable) as error:
             return {"verdict": "unknown", "reason": error.detail, "error": None, "pools": None, "resolved": {}}
+
+    async def _again(
+        self, question: Question, launch: commands.LaunchCommand, tables: Sequence[Options]
+    ) -> tuple[str, Row] | None:
+        """Return the command with the options that the last release lacks replaced, and its answer; None if none is."""
+        arguments, steps = migrated(launch.arguments, tables[:-1], tables[-1], deprecated=False)
+        if not steps:
+            return None
+        text = launch.text(arguments)
+        return text, await self._checked(replace(question, command=text, engine=tables[-1].version, fixes=False))
 
     async def _migrated(
         self, question: Question, launch: commands.LaunchCommand, engines: Sequence[Engine],
@@ -134,8 +150,12 @@ def _rewritten(version: str, command: str, steps: Sequence[Step], body: Row, edi
     }
 
 
-def _row(version: str, body: Row) -> Row:
+def _row(version: str, body: Row, again: tuple[str, Row] | None) -> Row:
     pools = body["pools"] or {}
+    rewritten = None
+    if again is not None:
+        text, answer = again
+        rewritten = {"command": text, "verdict": answer["verdict"], "tokens": _tokens(answer)}
     return {
         "version": version,
         "verdict": body["verdict"],
@@ -146,6 +166,7 @@ def _row(version: str, body: Row) -> Row:
         "token_range": pools.get("token_range"),
         "max_running_requests": pools.get("max_running_requests"),
         "warnings": body.get("warnings", []),
+        "rewritten": rewritten,
     }
 
 
@@ -179,13 +200,23 @@ def _defaults(arguments: Sequence[str], old: tuple[Row, Options], new: tuple[Row
     """Return the settings that nobody gave whose value both releases chose otherwise."""
     (before, old_table), (after, new_table) = old, new
     asked = {one.key for table in (old_table, new_table) for one in given(arguments, table)}
-    names = dict.fromkeys(o.dest for o in old_table if new_table.setting(o.dest) is not None)
+    names = dict.fromkeys(o.dest for o in old_table if _is_kept(new_table.setting(o.dest)))
     was, now = _values(before["resolved"], old_table), _values(after["resolved"], new_table)
     return [
         {"name": name, "before": was[name], "after": now[name]}
         for name in names
-        if name not in asked and was[name] != now[name]
+        if name not in asked and was[name] != now[name] and not _is_unlike(was[name], now[name])
     ]
+
+
+def _is_kept(option: Option | None) -> bool:
+    return option is not None and not option.deprecated
+
+
+def _is_unlike(one: object, other: object) -> bool:
+    """Say whether two releases write a setting in forms that cannot be compared: one as text, the other in parts."""
+    forms = {type(one), type(other)}
+    return str in forms and bool(forms & {dict, list})
 
 
 def _values(resolved: Mapping[str, Any], table: Options) -> dict[str, Any]:

@@ -65,7 +65,7 @@ def lines(body: Mapping[str, Any]) -> Iterator[str]:
     header = ("release", "verdict", "KV tokens", "change")
     cells = [header, *((row.version, row.word, row.tokens, row.change) for row in view.rows)]
     widths = [max(len(row[i]) for row in cells) for i in range(len(header))]
-    said = ["", *(row.said for row in view.rows)]
+    said = ["", *("; ".join(filter(None, (row.again, row.said))) for row in view.rows)]
     for row, text in zip(cells, said, strict=True):
         shown = "  ".join(c.ljust(w) if i < 2 else c.rjust(w) for i, (c, w) in enumerate(zip(row, widths, strict=True)))
         yield clean(f"  {shown}  {text}".rstrip())

@@ -15,7 +15,10 @@ _SHOWN = 300
 
 @dataclass(frozen=True, slots=True)
 class RowView:
-    """One release. `said` is its error or why it is undecided; `record` is the page of the error's record."""
+    """One release. `said` is its error or why it is undecided, `record` the page of the error's record.
+
+    Shape: `again` says what became of the command with the options of that release; `tokens` are then of it.
+    """
 
     version: str
     verdict: str
@@ -23,6 +26,7 @@ class RowView:
     said: str
     record: str
     record_title: str
+    again: str
     tokens: str
     change: str
 
@@ -87,6 +91,8 @@ def _rows(body: Mapping[str, Any]) -> Iterator[RowView]:
     changes = {step["to"]: step["tokens"] for step in body["steps"]}
     for row in body["engines"]:
         record = (row["error"] or {}).get("record") or {}
+        again = row["rewritten"]
+        tokens = again["tokens"] if again and again["verdict"] == "pass" else row["tokens"]
         yield RowView(
             version=row["version"],
             verdict=row["verdict"],
@@ -94,7 +100,8 @@ def _rows(body: Mapping[str, Any]) -> Iterator[RowView]:
             said=_said(row),
             record=record.get("url", ""),
             record_title=record.get("title", ""),
-            tokens="" if row["tokens"] is None else f"{row['tokens']:,}",
+            again=f"with this release's options: {WORDS[again['verdict']]}" if again else "",
+            tokens="" if tokens is None else f"{tokens:,}",
             change=_change(changes.get(row["version"])),
         )
 

@@ -88,7 +88,13 @@ def test_each_release_has_its_row_oldest_first() -> None:
     ]
     assert body["engines"][2]["error"]["record"] == RECORD
     assert body["engines"][2]["stage"] == "arguments"
-    assert [question.engine for question in service.asked] == ["0.5.17", "0.5.18", "0.5.19", "0.5.19"]
+    assert body["engines"][2]["rewritten"] == {
+        "command": "python -m sglang.launch_server --model-path m --max-bs 8",
+        "verdict": "pass",
+        "tokens": 300,
+    }
+    assert [row["rewritten"] for row in body["engines"][:2]] == [None, None]
+    assert [question.engine for question in service.asked] == ["0.5.17", "0.5.18", "0.5.19", "0.5.19", "0.5.19"]
 
 
 def test_neighbours_differ_in_options_defaults_and_capacity() -> None:
@@ -99,7 +105,15 @@ def test_neighbours_differ_in_options_defaults_and_capacity() -> None:
     assert first["defaults"] == [{"name": "r", "before": 1, "after": 4}]
     assert first["tokens"] == {"before": 100, "after": 200}
     assert second["flags"] == [{"flag": "--bs", "what": "removed", "instead": "--max-bs"}]
-    assert (second["defaults"], second["tokens"]) == ([], None)
+    # The newest release refuses the command; what is compared is the same with its own options.
+    assert second["defaults"] == [{"name": "r", "before": 4, "after": None}]
+    assert second["tokens"] == {"before": 200, "after": 300}
+
+
+def test_values_in_forms_that_cannot_be_compared_are_no_change() -> None:
+    answers = {"0.5.17": passed(1, r="Config(a=1)"), "0.5.18": passed(1, r={"a": 1})}
+
+    assert compared(answers, "0.5.17", "0.5.18")[0]["steps"][0]["defaults"] == []
 
 
 def test_a_setting_that_was_asked_for_is_no_default() -> None:
