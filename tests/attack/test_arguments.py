@@ -7,7 +7,6 @@ import json
 import os
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -22,7 +21,7 @@ from app.store.engine import Store
 from app.web.app import create_app
 from app.web.checks import Checks
 from app.web.parts import Parts
-from tests.attack.conftest import RESULTS, Watch, descendants
+from tests.attack.conftest import RESULTS, Watch, wait_until_alone
 
 pytestmark = pytest.mark.engine
 
@@ -210,8 +209,6 @@ def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
 
 def _attack(api: Api, watch: Watch, name: str, body: Any) -> None:
     watch.begin()
-    engines = {pid for pid in descendants(os.getpid()) if Path(f"/proc/{pid}").exists()}
-
     answer = api.post(body)
 
     assert answer.status_code in (200, 413, 422, 504), answer.text[:500]
@@ -220,15 +217,10 @@ def _attack(api: Api, watch: Watch, name: str, body: Any) -> None:
     value = answer.json()
     if answer.status_code == 200:
         assert value["verdict"] in ("pass", "fail", "unknown")
-    assert {p for p in descendants(os.getpid()) if p not in engines} <= _restarted(api)
+    wait_until_alone(os.getpid())
     said = value.get("detail") or value.get("reason") or (value.get("error") or {}).get("message") or "starts"
     told = f"{answer.status_code} {value.get('verdict', '')} {said}"
     RESULTS.append(("argument", name, " ".join(told.split())))
-
-
-def _restarted(api: Api) -> set[int]:
-    parents = api.checks.service().pool._parents.values()
-    return {parent.process.pid for parent in parents if parent.process is not None}
 
 
 @pytest.mark.parametrize("name", COMMANDS)
