@@ -79,6 +79,7 @@ class RecordPage:
     titled: bool
     message: tuple[Segment, ...]
     filled: bool
+    own_values: tuple[tuple[str, str], ...]
     meaning: Markup | None
     trigger: Markup | None
     situations: tuple[Markup, ...]
@@ -109,7 +110,8 @@ def record_page(
     reader's own message has in the holes; `licence` is the name of the licence of the package's source.
     """
     values = values or {}
-    used = {hole: values[hole] for hole in ("{" + part + "}" for part in document.parts[1::2]) if hole in values}
+    texts = (document.parts, *(variant.parts for variant in document.variants))
+    used = {hole: values[hole] for parts in texts for hole in map("{{{}}}".format, parts[1::2]) if hole in values}
     shown, code = _shown_at(place) if place else _shown_source(document)
     example = _example(document.example) if document.example else None
     message_text = document.message or document.condition or document.title
@@ -124,12 +126,15 @@ def record_page(
         titled=document.status != "mined",
         message=segments(document.parts, values=used) if document.message else (Segment(message_text),),
         filled=bool(used),
+        own_values=tuple((hole[1:-1], value) for hole, value in used.items()),
         meaning=markdown.block(document.meaning, values=used) if document.meaning else None,
         trigger=markdown.block(document.trigger, values=used) if document.trigger else None,
         situations=tuple(markdown.inline(item, values=used) for item in document.situations),
         guards=tuple(_guards(document.guards)),
         chain_end=_chain_end(document),
-        variants=tuple(segments(variant.parts) for variant in document.variants if variant.message != document.message),
+        variants=tuple(
+            segments(variant.parts, values=used) for variant in document.variants if variant.message != document.message
+        ),
         place=shown,
         code=code,
         licence=f"Excerpt under {licence}." if licence and code else "",
