@@ -22,7 +22,7 @@ _LAUNCH = re.compile(r"sglang\.launch_server|sglang\s+serve|--model(?:-path)?[\s
 _TRACE = re.compile(r"Traceback \(most recent call last\)|^\s*File \"[^\"\n]+\", line \d+", re.MULTILINE)
 # "ValueError: text", also behind a log prefix, quoted or in bold; a module may stand before the class.
 _EXCEPTION = re.compile(
-    r"(?:^|[\s\]:*`'\"(])(?:[A-Za-z_][\w.]{0,200}\.)?[A-Z]\w{0,80}(?:Error|Exception|Interrupt|Exit|Warning)\b[*`]{0,3}\s*:",
+    r"(?:^|[\s\]:*`'\"(])(?:[A-Za-z_][\w.]{0,200}\.)?(?:[A-Z]\w{0,80})?(?:Error|Exception|Interrupt|Exit|Warning)\b[*`]{0,3}\s*:",
     re.MULTILINE,
 )
 _STATEMENT = re.compile(r"(?:assert|raise) +\S")
