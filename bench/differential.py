@@ -71,6 +71,8 @@ def main() -> int:
             with started(engine, device, warmup=nothing, without=saving) as fresh:
                 second = fresh.check(line)
             compared += 1
+            if compared % 25 == 0:
+                print(f"{compared} commands compared, {differing} differ so far", file=sys.stderr, flush=True)
             if essence(first) != essence(second):
                 differing += 1
                 print(f"{name}: {line}\n  forked: {essence(first)}\n  fresh:  {essence(second)}", flush=True)
