@@ -16,7 +16,7 @@ from app.check.catalogue import catalogue
 from app.check.fixes.advice import Advice
 from app.check.fixes.search import USUAL
 from app.check.model_config import Given
-from app.check.pool import Bounds, SandboxPool, probe
+from app.check.pool import Bounds, Engine, SandboxPool, probe
 from app.check.protocol import Error
 from app.check.service import CheckService, Engines, RecordLink
 from app.errors import NotFound, Unavailable
@@ -67,8 +67,8 @@ def adviser(store: Store) -> Callable[[str], Advice | None]:
 class Checks(Collector):
     """The pool and service of one process. They are made in the running loop, at the first use.
 
-    Shape: `warm` says whether the default engine is started ahead of the first check, `linked` whether `store` holds
-           records that errors can be linked to.
+    Shape: `warm` says whether the default and the newest engine are started ahead of the first check, `linked` whether
+           `store` holds records that errors can be linked to.
     """
 
     store: Store
@@ -99,13 +99,17 @@ class Checks(Collector):
         return self._service
 
     async def start(self) -> None:
-        """Start the default engine in the background; the site serves meanwhile."""
-        service = self.service()
+        """Start the default engine in the background, then the newest; the site serves meanwhile."""
         installed = {engine.version: engine for engine in self.engines.installed()}
-        engine = installed.get(self.engines.default())
-        if self.warm and engine is not None:
-            device = service.profiles.find(hardware.DEFAULT).device
-            self._warming = asyncio.create_task(service.pool.warm(engine, device))
+        if self.warm and installed:
+            wanted = dict.fromkeys((self.engines.default(), next(reversed(installed))))
+            self._warming = asyncio.create_task(self._warm([installed[v] for v in wanted if v in installed]))
+
+    async def _warm(self, engines: list[Engine]) -> None:
+        service = self.service()
+        device = service.profiles.find(hardware.DEFAULT).device
+        for engine in engines[: self.bounds.engines]:
+            await service.pool.warm(engine, device)
 
     async def close(self) -> None:
         """End every process of the pool."""
