@@ -36,7 +36,8 @@ fix: setup      ## Apply formatter and safe lint fixes
 
 test: check data engines  ## The whole gate
 	@scripts/browser
-	@$(BIN)/python -m pytest --ignore=tests/browser $(T)
+	@$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile --ignore=tests/browser --ignore=tests/attack $(T)
+	@$(BIN)/python -m pytest tests/attack   # alone: they watch processes, folders and sockets
 	@$(BIN)/python -m pytest tests/browser  # of their own: the browser's driver keeps an event loop running
 
 clean:          ## Remove what was built, database included

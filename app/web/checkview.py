@@ -45,8 +45,8 @@ class RecordView:
     url: str
     title: str
     status: str
-    meaning: Markup
-    solution: Markup
+    meaning: Markup | None
+    solution: Markup | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,8 +199,8 @@ def _error(error: Mapping[str, Any], document: Document | None) -> ErrorView:
             error["record"]["url"],
             error["record"]["title"],
             document.status if document else "",
-            markdown.inline(document.meaning) if document and document.meaning else Markup(""),
-            markdown.inline(document.solutions[0].text) if document and document.solutions else Markup(""),
+            markdown.inline(document.meaning or "") if document else None,
+            markdown.inline(document.solutions[0].text) if document and document.solutions else None,
         )
     return ErrorView(
         exception=error["exception"],
