@@ -251,6 +251,7 @@ def _example(curated: CuratedRecord | None, proven: Sequence[Run]) -> doc.Exampl
         after=example.after,
         engines=tuple(example.engines),
         hardware=example.hardware,
+        solution=example.solution,
         verified=tuple(
             doc.VerifiedExample(
                 engine=run.engine, before=run.before, after=run.after, date=run.date, hardware=run.hardware

@@ -73,12 +73,13 @@ class VerifiedExample(_Value):
 
 
 class Example(_Value):
-    """Launch commands or code that meets the error, and the same without it."""
+    """Commands or code that meets the error, and the same without it; `after` carries out solution number `solution`."""
 
     before: str
     after: str
     engines: tuple[str, ...] = ()
     hardware: str | None = None
+    solution: int | None = None
     verified: tuple[VerifiedExample, ...] = ()
 
 

@@ -139,7 +139,7 @@ def record_page(
         code=code,
         licence=f"Excerpt under {licence}." if licence and code else "",
         solutions=tuple(_step(solution, used) for solution in document.solutions),
-        fixed_command=example.after if example else (),
+        fixed_command=example.after if example and document.example and document.example.solution in (None, 1) else (),
         example=example,
         defence=_defence(document.defence) if document.defence else None,
         life=life.life_line(document.history, record_url=document.url, shown=place.version if place else ""),
