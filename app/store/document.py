@@ -73,7 +73,7 @@ class VerifiedExample(_Value):
 
 
 class Example(_Value):
-    """Commands or code that meets the error, and the same without it; `after` carries out solution number `solution`."""
+    """Commands or code that meets the error, and the same without it: `after` carries out solution `solution`."""
 
     before: str
     after: str
