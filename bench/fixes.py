@@ -77,11 +77,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--limit", type=int, default=0, help="launches at most; 0: all")
     parser.add_argument("--every", type=int, default=1, help="take every Nth launch")
     parser.add_argument("--cases", type=Path, default=REPORTED)
+    parser.add_argument("--source", choices=("trigger", "curated", "reported"), help="only these launches")
     parser.add_argument("--list", action="store_true", help="print each launch with its fixes")
     parser.add_argument("--seconds", type=float, default=USUAL.seconds, help="of one search; more on a busy machine")
     parser.add_argument("--lines", type=Path, help="write the answers to this file, one a line")
     options = parser.parse_args(arguments)
-    launches = list(_launches(options.cases))[:: options.every]
+    launches = [one for one in _launches(options.cases) if options.source in (None, one.source)][:: options.every]
     return asyncio.run(_measured(launches[: options.limit or None], options))
 
 
@@ -121,9 +122,17 @@ def _service(seconds: float) -> CheckService:
 async def _measured(launches: list[Launch], options: argparse.Namespace) -> int:
     print(f"{len(launches)} launches, {BOUNDS.workers} workers, load {os.getloadavg()[0]:.1f}", flush=True)
     service = _service(options.seconds)
+    rows: list[Row] = []
     try:
         await _warm(service)
-        rows = [row for launch in launches if (row := await _asked(service, launch)) is not None]
+        for place, launch in enumerate(launches, 1):
+            if (row := await _asked(service, launch)) is not None:
+                rows.append(row)
+                if options.lines is not None:
+                    with options.lines.open("a", encoding="utf-8") as file:
+                        file.write(json.dumps({"source": launch.source, **row.body}) + "\n")
+            if place % 20 == 0:
+                print(f"{place} asked, {len(rows)} refused, {sum(not r.fixes for r in rows)} without a fix", flush=True)
     finally:
         await service.pool.close()
     fresh = _service(options.seconds)
@@ -132,9 +141,6 @@ async def _measured(launches: list[Launch], options: argparse.Namespace) -> int:
             await _run_again(fresh, row)
     finally:
         await fresh.pool.close()
-    if options.lines is not None:
-        told = [json.dumps({"source": row.launch.source, **row.body}) + "\n" for row in rows]
-        options.lines.write_text("".join(told), encoding="utf-8")
     if options.list:
         _print_rows(rows)
     return _print_table(rows)
@@ -156,6 +162,9 @@ async def _asked(service: CheckService, launch: Launch) -> Row | None:
     if question.engine not in installed:
         question = replace(question, engine="")
     try:
+        needed = (await service.prepare(replace(question, gpus=None))).request.gpus
+        if question.gpus == needed:  # then nobody said how many there are
+            question = replace(question, gpus=None)
         body = await service.check(question)
     except ErrataError:
         return None
