@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 EngineOption = Annotated[str, typer.Option(help="A release of SGLang, such as 0.5.18.")]
 FOLDER = "sglang/srt/"
+EARLY = ("arguments", "checks")
 SLICE = 500
 """Checks between two times that what was found is stored."""
 
@@ -34,6 +35,7 @@ class Chosen:
     seed: int
     workers: int
     models: tuple[str, ...]
+    early: bool
 
 
 def register(app: typer.Typer) -> None:
@@ -47,18 +49,21 @@ def register(app: typer.Typer) -> None:
 
 
 def search(
+    *,
     engine: EngineOption = "0.5.18",
     checks: Annotated[int, typer.Option(help="Checks that the search may run after its survey.")] = 4000,
     seed: Annotated[int, typer.Option(help="Of the choices that are drawn.")] = 1,
     workers: Annotated[int, typer.Option(help="Checks at once.")] = 2,
     models: Annotated[list[str] | None, typer.Option("--model", help="Models that get every option once.")] = None,
+    early: Annotated[
+        bool, typer.Option("--early", help="Only the files that arguments alone enter, which is quick.")
+    ] = False,
 ) -> int:
     """Look for commands that raise sites which no stored command raises; store the smallest, again and again."""
     from app.triggers import model
-    from app.triggers.search import FIRST
 
-    chosen = Chosen(engine, checks, seed, workers, tuple(models or (FIRST,)))
-    asyncio.run(_search(_sites(engine), model.load(model.file(engine)), chosen))
+    chosen = Chosen(engine, checks, seed, workers, tuple(models or ()), early)
+    asyncio.run(_search(_sites(engine, early=early), model.load(model.file(engine)), chosen))
     return report(engine)
 
 
@@ -178,7 +183,7 @@ def _service(workers: int) -> CheckService:
     return CheckService(SandboxPool(bounds), engines, catalogue(), hardware.profiles(), cache=OutcomeCache(0))
 
 
-def _sites(version: str) -> list[Site]:
+def _sites(version: str, *, early: bool = False) -> list[Site]:
     from app.store import places
     from app.triggers import scope
     from app.triggers.model import Site
@@ -188,7 +193,7 @@ def _sites(version: str) -> list[Site]:
     return [
         Site(row.record, row.path, row.line, row.end_line, row.function, row.exception, row.title)
         for row in rows
-        if scope.watched(row.path)
+        if (scope.early if early else scope.watched)(row.path)
     ]
 
 
@@ -216,18 +221,19 @@ async def _search(sites: list[Site], stored: list[Trigger], chosen: Chosen) -> N
         )  # fmt: skip
         say(f"{len(found.hunts)} sites")
         keep = Keeper(runner, found, stored)
-        await found.survey()
-        await found.run(_curated())
-        await found.run([_command(t) for t in stored if t.stage == "arguments"], short=True)
-        await found.run([_command(t) for t in stored if t.stage != "arguments"])
+        await found.survey(short=chosen.early)
+        await found.run([_command(t) for t in stored if t.stage in EARLY], short=True)
+        if not chosen.early:
+            await found.run([_command(t) for t in stored if t.stage not in EARLY])
+        else:
+            await found.run(_curated(), short=True)
         say(f"known commands: {found.runner.count} runs, {len(found.reached)} sites")
         for model in chosen.models:
             await found.options(model)
-        await keep.now()
         left = chosen.checks
         while left > 0:
             before = found.runner.count
-            await found.hunt(min(left, SLICE), scope.named, scope.early)
+            await found.hunt(min(left, SLICE), scope.named, scope.early, late=not chosen.early)
             await keep.now()
             left -= max(found.runner.count - before, 1)
             if found.runner.count == before:

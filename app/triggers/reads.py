@@ -12,10 +12,11 @@ from pathlib import Path
 from app.triggers.conditions import FunctionNode, Source
 
 DEPTH = 3
-DEFINITIONS = 3
-"""A name that more functions have says nothing."""
+DEFINITIONS, FILES = 3, 40
+"""A name that more functions have, or a word that more files have, says nothing."""
 Constant = str | int | float
 _ENVIRONMENT = re.compile(r"(?:SGLANG|SGL|FLASHINFER|DG)_[A-Z0-9_]+")
+_WORD = re.compile(r"[A-Za-z_]\w*")
 _CONFIG = re.compile(r"config|cfg", re.IGNORECASE)
 
 
@@ -51,32 +52,44 @@ class Release:
             yield file.relative_to(self.folder).as_posix()
 
     @functools.cached_property
-    def definitions(self) -> dict[str, list[tuple[str, FunctionNode]]]:
-        """Return all functions by bare name."""
-        found: dict[str, list[tuple[str, FunctionNode]]] = {}
+    def _having(self) -> dict[str, list[str]]:
+        """Return the files that have a word, by word: which files must be parsed to know about a name."""
+        found: dict[str, list[str]] = {}
         for path in self.paths():
-            for function in self.source(path).functions():
-                found.setdefault(function.name, []).append((path, function))
+            for word in set(_WORD.findall((self.folder / path).read_text(encoding="utf-8-sig"))):
+                found.setdefault(word, []).append(path)
         return found
 
-    @functools.cached_property
-    def mentions(self) -> dict[str, list[tuple[str, int]]]:
-        """Return the places where a bare name is called or handed on, by name."""
-        found: dict[str, list[tuple[str, int]]] = {}
-        for path in self.paths():
-            for node in ast.walk(self.source(path).tree):
-                if isinstance(node, ast.Attribute):
-                    found.setdefault(node.attr, []).append((path, node.lineno))
-                elif isinstance(node, ast.Name):
-                    found.setdefault(node.id, []).append((path, node.lineno))
-                elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.isidentifier():
-                    found.setdefault(node.value, []).append((path, node.lineno))
-        return found
+    @functools.cache  # noqa: B019 - one release a process
+    def _names(self, path: str) -> tuple[dict[str, list[FunctionNode]], dict[str, list[int]]]:
+        """Return the functions of a file by bare name, and the lines that name something, by what they name."""
+        functions: dict[str, list[FunctionNode]] = {}
+        lines: dict[str, list[int]] = {}
+        for node in ast.walk(self.source(path).tree):
+            if isinstance(node, FunctionNode):
+                functions.setdefault(node.name, []).append(node)
+            elif isinstance(node, ast.Attribute):
+                lines.setdefault(node.attr, []).append(node.lineno)
+            elif isinstance(node, ast.Name):
+                lines.setdefault(node.id, []).append(node.lineno)
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.isidentifier():
+                lines.setdefault(node.value, []).append(node.lineno)
+        return functions, lines
+
+    def mentions(self, name: str) -> list[tuple[str, int]] | None:
+        """Return the places where a bare name is called or handed on; None if too many files have the word."""
+        paths = self._having.get(name, [])
+        if len(paths) > FILES:
+            return None
+        return [(path, line) for path in paths for line in self._names(path)[1].get(name, ())]
 
     def _defined(self, name: str, path: str) -> list[tuple[str, FunctionNode]]:
-        known = self.definitions.get(name, [])
-        here = [entry for entry in known if entry[0] == path]
-        return (here or (known if len(known) <= DEFINITIONS else []))[:DEFINITIONS]
+        here = [(path, function) for function in self._names(path)[0].get(name, ())]
+        paths = self._having.get(name, [])
+        if here or len(paths) > FILES:
+            return here[:DEFINITIONS]
+        known = [(other, function) for other in paths for function in self._names(other)[0].get(name, ())]
+        return known if len(known) <= DEFINITIONS else []
 
     def reads(self, node: ast.expr, path: str, function: ast.AST | None) -> Reads:
         """Return what an expression in a function of a file depends on."""

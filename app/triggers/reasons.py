@@ -34,7 +34,7 @@ def reason(search: Search, hunt: Hunt) -> tuple[Reason, str]:
     entry: Entry = (goal.path, goal.entry)
     name = goal.function.rpartition(".")[2]
     if entry not in search.entered:
-        if _called(release, goal) == 0:
+        if not _called(release, goal):
             return "no caller", name
         if replaced := _replaced(goal):
             return "left out", replaced
@@ -52,10 +52,11 @@ def reason(search: Search, hunt: Hunt) -> tuple[Reason, str]:
     return "not yet", ""
 
 
-def _called(release: Release, goal: Goal) -> int:
-    """Count the places that name the goal's function, or its class where it is called by construction."""
+def _called(release: Release, goal: Goal) -> bool:
+    """Say whether anything names the goal's function, or its class where it is called by construction."""
     *owner, name = goal.function.split(".")
-    return len(release.mentions.get(owner[-1] if name.startswith("__") and owner else name, ()))
+    found = release.mentions(owner[-1] if name.startswith("__") and owner else name)
+    return found is None or bool(found)
 
 
 def _replaced(goal: Goal) -> str:

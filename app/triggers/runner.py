@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from app.check.pool import Engine
-from app.check.protocol import Lost, Outcome
-from app.check.service import CheckService, Question
+from app.check.protocol import Lost, Model, Outcome, ProtocolError
+from app.check.service import CheckService, Prepared, Question
 from app.errors import ErrataError, NotFound
-from app.triggers.tracer import GOALS, KEY, SHORT
+from app.triggers.tracer import BATCH, GOALS, KEY, SHORT
 
 TRACER = "app.triggers.tracer"
+TOGETHER = 16
+"""Short launches that one process runs, at most."""
 Place = tuple[str, int]
 
 
@@ -88,21 +90,53 @@ class Runner:
         """Run launches at once, as many as the pool has workers, and return the results in their order."""
         gate = asyncio.Semaphore(self.service.pool.bounds.workers)
 
-        async def one(launch: Launch) -> Result:
+        async def several(together: Sequence[Launch]) -> list[Result]:
             async with gate:
-                return await self.one(launch)
+                found = await self._several(together) if len(together) > 1 else None
+                return found or [await self.one(launch) for launch in together]
 
-        return list(await asyncio.gather(*(one(launch) for launch in launches)))
+        wanted = list(launches)
+        chunks = list(_together(wanted))
+        found = await asyncio.gather(*(several(chunk) for chunk in chunks))
+        by_launch = {launch: result for chunk in found for result in chunk for launch in [result.launch]}
+        return [by_launch[launch] for launch in wanted]
+
+    async def _several(self, launches: Sequence[Launch]) -> list[Result] | None:
+        """Run short launches on one machine one after the other in one process; None where it ended half-way."""
+        try:
+            prepared = [await self.service.prepare(self._question(launch)) for launch in launches]
+            models = {model.name: model for one in prepared for model in one.request.models}
+            commands = [
+                {"arguments": p.request.arguments, "environment": p.request.environment, "gpus": p.request.gpus}
+                for p in prepared
+            ]
+            folder, file = BATCH.split("/")
+            models[folder] = Model(folder, {file: json.dumps(commands)})
+            request = replace(prepared[0].request, models=tuple(models.values()), seed=SHORT, want_traceback=False)
+            answer = await self.service.pool.check(self.engine, request)
+            outcomes = [Outcome.from_json(one) for one in answer.resolved[KEY]] if isinstance(answer, Outcome) else []
+        except (ErrataError, ProtocolError):
+            return None
+        if len(outcomes) != len(launches):
+            return None
+        self.count += len(launches)
+        return [self._result(*each) for each in zip(launches, prepared, outcomes, strict=True)]
+
+    def _question(self, launch: Launch) -> Question:
+        return Question(
+            launch.command, engine=self.engine.version, hardware=launch.hardware, gpus=launch.gpus or None,
+            packages=dict(launch.packages), fixes=False,
+        )  # fmt: skip
+
+    def _result(self, launch: Launch, prepared: Prepared, outcome: Outcome) -> Result:
+        body = self.service.body(prepared, outcome, cached=False, elapsed_ms=outcome.elapsed_ms)
+        return _result(launch, outcome, body)
 
     async def one(self, launch: Launch) -> Result:
         """Run one launch; what gives no answer is `lost`."""
         self.count += 1
-        question = Question(
-            launch.command, engine=self.engine.version, hardware=launch.hardware, gpus=launch.gpus or None,
-            packages=dict(launch.packages), fixes=False,
-        )  # fmt: skip
         try:
-            prepared = await self.service.prepare(question)
+            prepared = await self.service.prepare(self._question(launch))
             prepared = replace(prepared, engine=self.engine)
             request = replace(prepared.request, seed=SHORT) if launch.short else prepared.request
             outcome = await self.service.pool.check(self.engine, request)
@@ -110,8 +144,19 @@ class Runner:
             return Result(launch, "lost")
         if isinstance(outcome, Lost):
             return Result(launch, "lost", outcome.stage)
-        body = self.service.body(prepared, outcome, cached=False, elapsed_ms=outcome.elapsed_ms)
-        return _result(launch, outcome, body)
+        return self._result(launch, prepared, outcome)
+
+
+def _together(launches: Sequence[Launch]) -> Iterator[list[Launch]]:
+    """Yield the launches in groups that one process may run: short ones of one machine; the others alone."""
+    groups: dict[str, list[Launch]] = {}
+    for launch in dict.fromkeys(launches):
+        if launch.short and not launch.packages:
+            groups.setdefault(launch.hardware, []).append(launch)
+        else:
+            yield [launch]
+    for group in groups.values():
+        yield from (group[i : i + TOGETHER] for i in range(0, len(group), TOGETHER))
 
 
 def _result(launch: Launch, outcome: Outcome, body: Mapping[str, Any]) -> Result:

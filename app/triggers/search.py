@@ -22,12 +22,14 @@ from app.triggers.reads import Release
 from app.triggers.runner import Place, Result, Runner
 
 FIRST = "Qwen/Qwen3-8B"
-BATCH = 48
+BATCH = 64
 TURN = 4
 """Edits for one statement before the others have their turn."""
+FIRST_TURNS = 8
+"""Turns of the statements that come first before one of the others."""
 CALLS = 5
 ELSEWHERE = 8
-FEW = 16
+FEW = 12
 KEPT = 3
 FOLLOWED = 6
 """Edits that are tried against an error that came in between."""
@@ -288,21 +290,21 @@ class Search:
 
     # -- the search
 
-    async def survey(self) -> None:
+    async def survey(self, *, short: bool = False) -> None:
         """Start a model of each architecture by itself, the first on machines like its own, and drafts with theirs."""
         models = self.proposer.one_an_architecture(FIRST)
         starts = [self.proposer.start(model) for model in models]
-        await self.run([replace(starts[0], hardware=name) for name in self._machines_like(starts[0].hardware)])
-        await self.run(starts)
+        machines = [replace(starts[0], hardware=name) for name in self._machines_like(starts[0].hardware)]
         drafts = {(d.algorithm, d.architecture): d for d in self.proposer.drafts if d.draft_of and d.algorithm}
-        await self.run(
+        pairs = [
             self.proposer.start(draft.draft_of)
             .having("--speculative-algorithm", draft.algorithm)
             .having("--speculative-draft-model-path", draft.hub_id)
             for draft in drafts.values()
-        )
-        others = [model.hub_id for model in self.proposer.targets if model.hub_id not in models]
-        await self.run((self.proposer.start(model) for model in others), short=True)
+        ]
+        others = [self.proposer.start(m.hub_id) for m in self.proposer.targets if m.hub_id not in models]
+        await self.run([*machines, *starts, *pairs], short=short)
+        await self.run(others, short=True)
         self.say(f"survey: {self.runner.count} runs, {len(self.reached)} sites, {len(self.entered)} functions")
 
     def _machines_like(self, name: str) -> list[str]:
@@ -321,19 +323,27 @@ class Search:
         await self.run(commands, short=True)
         self.say(f"options on {model}: {self.runner.count} runs, {len(self.reached)} sites")
 
-    async def hunt(self, checks: int, first: Callable[[Site], bool], early: Callable[[str], bool]) -> None:
+    async def hunt(
+        self, checks: int, first: Callable[[Site], bool], early: Callable[[str], bool], *, late: bool = True
+    ) -> None:
         """Edit towards the sites that are left until so many checks were run, or nothing is left to try.
 
-        Shape: `first` says which sites come first; `early` says of a file that the arguments alone enter it.
+        Shape: `first` says which sites come first; `early` says of a file that the arguments alone enter it, and
+        `late` whether the other files are looked at too.
         """
         end = self.runner.count + checks
         while self.runner.count < end:
-            hunts = [h for h in (*self.hunts.values(), *self._ways) if h.best and not h.stale and self._open(h)]
+            hunts = [
+                h
+                for h in (*self.hunts.values(), *self._ways)
+                if h.best and not h.stale and self._open(h) and (late or early(h.goal.path))
+            ]
             if not hunts:
                 return
-            hunts.sort(key=lambda h: (h.tried // TURN, not first(h.site), h.best[0][0].rank, h.site.place))
+            hunts.sort(key=lambda h: (h.tried // (TURN * FIRST_TURNS if first(h.site) else TURN), not first(h.site),
+                                      h.tried // TURN, h.best[0][0].rank, h.site.place))  # fmt: skip
             before = len(self.reached)
-            for short in (True, False):
+            for short in (True, False) if late else (True,):
                 chosen = [h for h in hunts if early(h.goal.path) is short][: len(hunts) if short else FEW]
                 await self._round(chosen, first, short=short)
             if len(self.reached) != before:
@@ -405,7 +415,7 @@ def calls(release: Release, goal: Goal) -> list[Goal]:
     *owner, name = goal.function.split(".")
     if name.startswith("__"):
         name = owner[-1] if owner else name
-    places = [place for place in dict.fromkeys(release.mentions.get(name, ())) if place[0].startswith("sglang/srt/")]
+    places = list(dict.fromkeys(release.mentions(name) or ()))
     if len(places) > CALLS:
         return []
     found = [release.source(path).goal(line) for path, line in places]

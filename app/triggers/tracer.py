@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import json
+import os
 import sys
 import types
 from collections.abc import Callable, Iterator
@@ -21,6 +22,8 @@ from app.triggers.conditions import Source, Test, distance, leaves
 
 KEY = "(seen)"
 GOALS = "goals.json"
+BATCH = "several/commands.json"
+"""Commands of a request that is SHORT: they run one after the other in one process, which only a search may do."""
 SHORT = 1
 """The `seed` of a request that is to end with the arguments: nothing after them is looked for."""
 VISITS, ENTRIES = 24, 60
@@ -77,6 +80,13 @@ class Function:
             watched = self.tests[test.key] = Watched(test)
             for line in range(test.first, test.last + 1):
                 self.lines.setdefault(line, []).append(watched)
+
+    def forget(self) -> None:
+        """Forget what was met."""
+        self.entered = self.last = 0
+        for watched in self.tests.values():
+            watched.visits = 0
+            watched.best.clear()
 
     def trace(self, frame: types.FrameType, event: str, argument: Any) -> Trace:
         """Take one event of a frame of this function."""
@@ -154,6 +164,13 @@ class Watch:
         function.entered += 1
         return function.trace if function.entered <= ENTRIES else None
 
+    def forget(self) -> None:
+        """Begin anew with another run."""
+        for known in self.functions.values():
+            for function in known.values():
+                if function.entered:
+                    function.forget()
+
     def seen(self) -> list[Json]:
         """Return what was entered: path, entry, last line, and the conditions that were met."""
         return [
@@ -185,8 +202,24 @@ def traced(engine: type[Any]) -> type[Any]:
             self.watch = Watch(release, json.loads(Path(GOALS).read_text(encoding="utf-8")))
 
         def check(self, request: Request, report: Callable[[Stage], None], pipeline_rank: int = 0) -> Outcome:
-            if request.seed == SHORT:  # this process ends with the check
-                self.scheduler.run_scheduler_process = _enough
+            if request.seed != SHORT:
+                return self.looked_at(request, report, pipeline_rank)
+            self.scheduler.run_scheduler_process = _enough  # this process ends with the check
+            if not (others := Path(BATCH)).exists():
+                return self.looked_at(request, report, pipeline_rank)
+            found: list[Json] = []
+            environment = dict(os.environ)
+            for one in json.loads(others.read_text(encoding="utf-8")):
+                os.environ.clear()
+                os.environ.update(environment)
+                changed = dataclasses.replace(
+                    request, arguments=tuple(one["arguments"]), environment=one["environment"], gpus=one["gpus"]
+                )
+                found.append(self.looked_at(changed, lambda stage: None, 0).to_json())
+            return Outcome("pass", "several commands", (), resolved={KEY: found})
+
+        def looked_at(self, request: Request, report: Callable[[Stage], None], pipeline_rank: int) -> Outcome:
+            self.watch.forget()
             sys.settrace(self.watch.call)
             try:
                 outcome: Outcome = super().check(request, report, pipeline_rank)
