@@ -80,7 +80,7 @@ _GROUP_EDGE = re.compile(r"^ {0,40}(?:\| ?|\+ (?=Exception Group)|\+[+-]{3,}[ \d
 _GROUP_MEMBER = re.compile(r"^\s{0,40}\+[+-]{3,} \d+ -{3,}$")
 
 _TIME = r"\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?"
-_RANKS = r"(?:(?: [A-Z][A-Z_]{0,12}\d{1,5}){1,6})?"
+_RANKS = r"(?:(?:[ ][A-Z][A-Z_]{0,12}\d{1,5}){1,6})?"
 _LEVELS = r"(?:TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|CRITICAL|FATAL)"
 # One alternative a form; matched again and again at the start of a line. `key` groups tell streams apart.
 _PREFIX = re.compile(
@@ -255,11 +255,15 @@ def _unwrapped(lines: list[str]) -> Iterator[str]:
 
 
 def _full(line: str) -> str:
-    """Return what stands before the right edge of a line that reaches it, "" where it ends before."""
+    """Return what stands before the right edge of a line that reaches it, "" where it ends before.
+
+    It may have been broken at a blank, which then stands there as one more.
+    """
     text = line[:-1]
-    if line.lstrip()[0] not in _BOX:
-        return text if text[-1] not in _BOX + " " else ""
-    return text[:-1] if text[-1] == " " and text[-2] not in _BOX + " " else ""
+    if line.lstrip()[0] in _BOX:
+        text = text.removesuffix(" ")
+    said = text.rstrip(" ")
+    return text if said and said[-1] not in _BOX and len(text) - len(said) <= 1 else ""
 
 
 def _budgeted(text: str) -> list[str]:
@@ -297,6 +301,8 @@ def _without_prefix(line: str, bare: str) -> _Line:
             outer += match.group()
         elif kind == "time":
             rank = (match.group("rank") or "").strip()
+        elif kind == "lostrank":
+            rank = match.group().rstrip("]: ")
         elif kind == "where":
             logger = match.group().strip("[]")
         levelled = levelled or kind == "level"

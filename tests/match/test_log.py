@@ -76,6 +76,21 @@ def test_the_same_error_of_every_rank_is_one_block() -> None:
     assert read(text).blocks == (BLOCK,)
 
 
+@pytest.mark.parametrize("stamp", ["[2026-03-04 09:11:08 {}] ", "2026-03-04 09:11:08 {}] ", "(Worker pid={}) "])
+def test_the_lines_of_two_writers_come_apart(stamp: str) -> None:
+    other = [line.replace("ring", "belt") for line in TRACE]
+    ranks = ("TP0", "DP1 TP3") if "pid" not in stamp else ("11", "12")
+    text = "\n".join(
+        stamp.format(rank) + line
+        for pair in zip(TRACE, other, strict=True)
+        for rank, line in zip(ranks, pair, strict=True)
+    )
+
+    first, second = read(text).blocks
+    assert (first.message, second.message) == ("the ring is stuck", "the belt is stuck")
+    assert (first.frames[0].path, second.frames[0].path) == ("/x/sglang/srt/ring.py", "/x/sglang/srt/belt.py")
+
+
 @pytest.mark.parametrize(
     ("line", "chained"),
     [
