@@ -155,7 +155,12 @@ def _row(version: str, body: Row, again: tuple[str, Row] | None) -> Row:
     rewritten = None
     if again is not None:
         text, answer = again
-        rewritten = {"command": text, "verdict": answer["verdict"], "tokens": _tokens(answer)}
+        rewritten = {
+            "command": text,
+            "verdict": answer["verdict"],
+            "error": _error(answer),
+            "tokens": _tokens(answer),
+        }
     return {
         "version": version,
         "verdict": body["verdict"],

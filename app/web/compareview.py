@@ -90,8 +90,9 @@ def _line(rows: tuple[RowView, ...]) -> str:
 def _rows(body: Mapping[str, Any]) -> Iterator[RowView]:
     changes = {step["to"]: step["tokens"] for step in body["steps"]}
     for row in body["engines"]:
-        record = (row["error"] or {}).get("record") or {}
         again = row["rewritten"]
+        error = (again and again["error"]) or row["error"] or {}
+        record = error.get("record") or {}
         tokens = again["tokens"] if again and again["verdict"] == "pass" else row["tokens"]
         yield RowView(
             version=row["version"],
@@ -100,10 +101,15 @@ def _rows(body: Mapping[str, Any]) -> Iterator[RowView]:
             said=_said(row),
             record=record.get("url", ""),
             record_title=record.get("title", ""),
-            again=f"with this release's options: {WORDS[again['verdict']]}" if again else "",
+            again=_again(again) if again else "",
             tokens="" if tokens is None else f"{tokens:,}",
             change=_change(changes.get(row["version"])),
         )
+
+
+def _again(rewritten: Mapping[str, Any]) -> str:
+    said = _said(rewritten)
+    return f"with this release's options: {WORDS[rewritten['verdict']]}" + (f", {said}" if said else "")
 
 
 def _said(row: Mapping[str, Any]) -> str:

@@ -91,6 +91,7 @@ def test_each_release_has_its_row_oldest_first() -> None:
     assert body["engines"][2]["rewritten"] == {
         "command": "python -m sglang.launch_server --model-path m --max-bs 8",
         "verdict": "pass",
+        "error": None,
         "tokens": 300,
     }
     assert [row["rewritten"] for row in body["engines"][:2]] == [None, None]

@@ -95,7 +95,7 @@ def test_a_release_shows_what_it_changed_in_the_options(client: Client) -> None:
     assert "From the argument parsers of both releases." in page
     for option in changes.added:
         assert f"<code>{option.name}</code>" in page
-    assert page.count('<h3 id="flags-') == sum(bool(getattr(changes, part)) for part in changes.__slots__)
+    assert page.count('<details id="flags-') == sum(bool(getattr(changes, part)) for part in changes.__slots__)
     # Nothing is said of the earliest release: there is none to compare it with.
     assert 'id="flags"' not in client.page("/releases/0.5.17?package=sglang").text
 
