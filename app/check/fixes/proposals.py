@@ -264,7 +264,8 @@ def _of_mention(
                     continue
                 loss = 1.0 + 0.1 * values.distance(option, present, value) + (0.0 if sure or number else 0.5)
                 loss += OTHER_MODE if _is_mode(option) else 0.0
-                yield _one(_put(one.option, one, (value,), loss), doubt + 0.12 * place + (0.0 if sure else 0.2))
+                unsure = 0.0 if sure else 0.8 if named and option.choices else 0.2
+                yield _one(_put(one.option, one, (value,), loss), doubt + 0.12 * place + unsure)
         return
     if option.deprecated or option.required or option.dest in CHECKPOINT:
         return

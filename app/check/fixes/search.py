@@ -28,6 +28,9 @@ FURTHER = 0.6
 PROGRESS = 0.5
 """How much sooner an edit is gone after whose error comes in a later stage."""
 
+SAME_PLACE = 0.3
+"""How much later an edit is gone after whose error has the same place and another text: half of it may be done."""
+
 SLACK = 1.6
 """How much worse than the best fix an edit may be and still be worth a run."""
 
@@ -234,9 +237,10 @@ class Search:
         return attempt
 
     def _follow(self, entry: _Entry, failure: Failure) -> None:
-        """Go after another error; the same one says that the edit was beside the point."""
+        """Go after another error; the very same one says that the edit was beside the point."""
         before = self._error_before(entry.edit)
-        if _place(before) == _place(failure):
+        same = _place(before) == _place(failure)
+        if same and before.error.message == failure.error.message:
             return
         step = (
             STAGES.index(failure.stage) - STAGES.index(before.stage)
@@ -244,6 +248,7 @@ class Search:
             else 0
         )
         weight = changes.loss(entry.edit) + FURTHER - (PROGRESS if step > 0 else -PROGRESS if step < 0 else 0.0)
+        weight += SAME_PLACE if same else 0.0
         self._expand(entry.edit, failure, weight)
 
     def _error_before(self, edit: Edit) -> Failure:
@@ -279,9 +284,8 @@ class Search:
         return tuple(sorted(self._fixes, key=lambda fix: (round(changes.loss(fix.edit), 2), order[id(fix)])))
 
 
-def _place(failure: Failure) -> tuple[str, int, str]:
-    error = failure.error
-    return error.path, error.line, error.message if error.foreign == "argparse" else ""
+def _place(failure: Failure) -> tuple[str, int]:
+    return failure.error.path, failure.error.line
 
 
 def _parts(edit: Edit) -> Iterator[Edit]:

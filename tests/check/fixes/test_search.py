@@ -75,6 +75,25 @@ def test_another_error_is_gone_after() -> None:
     assert texts(result.fixes) == ["drop --tp and drop --page-size"]
 
 
+def test_an_error_of_two_settings_is_gone_after_in_both() -> None:
+    """The place stays, the text says that half of it is done."""
+
+    def rule(asked: Variant) -> str:
+        bad = [name for name in ("--tp", "--page-size") if name in asked.arguments]
+        return "bad: " + ", ".join(bad) if bad else ""
+
+    async def run(asked: Variant) -> Tried:
+        what = rule(asked)
+        said = replace(error("same"), message=what)
+        return Tried("fail", what, Failure(asked, said, "pools")) if what else Tried("pass")
+
+    start = variant("--tp 2 --page-size 1")
+    first = Failure(start, replace(error("same"), message=rule(start)), "pools")
+    result = asyncio.run(Search(run, drops, table).find(first))
+
+    assert texts(result.fixes) == ["drop --tp and drop --page-size"]
+
+
 def test_a_part_that_is_enough_replaces_the_whole() -> None:
     """Dropping --tp only moves the error to the one that dropping --page-size alone would have avoided."""
 
