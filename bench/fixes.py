@@ -2,10 +2,10 @@
 
     python -m bench.fixes [--limit N] [--every N] [--cases FILE] [--seconds S] [--list] [--lines FILE]
 
-Refused launches are those of `data/triggers/`, the `before` of the curated records' examples, and a file of reported
-commands (default ../shared/cases/preflight.jsonl). Each is asked with `fixes` as a reader would; commands that start or
-are not decided are left out. Then every shown fix is run again from its own text, in processes started for that.
-Engines are started before the clock. Goals: docs/fixes.md.
+Refused launches are those of `data/triggers/`, on their own release and on a later one (`--also`), the `before` of the
+curated records' examples, and a file of reported commands (default ../shared/cases/preflight.jsonl). Each is asked with
+`fixes` as a reader would; commands that start or are not decided are left out. Then every shown fix is run again from its
+own text, in processes started for that. Engines are started before the clock. Goals: docs/fixes.md.
 """
 
 from __future__ import annotations
@@ -77,27 +77,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--limit", type=int, default=0, help="launches at most; 0: all")
     parser.add_argument("--every", type=int, default=1, help="take every Nth launch")
     parser.add_argument("--cases", type=Path, default=REPORTED)
+    parser.add_argument("--also", default="0.5.23", help="a release on which the triggers are asked too; empty: none")
     parser.add_argument("--source", choices=("trigger", "curated", "reported"), help="only these launches")
     parser.add_argument("--list", action="store_true", help="print each launch with its fixes")
     parser.add_argument("--seconds", type=float, default=USUAL.seconds, help="of one search; more on a busy machine")
     parser.add_argument("--lines", type=Path, help="write the answers to this file, one a line")
     options = parser.parse_args(arguments)
-    launches = [one for one in _launches(options.cases) if options.source in (None, one.source)][:: options.every]
+    found = _launches(options.cases, options.also)
+    launches = [one for one in found if options.source in (None, one.source)][:: options.every]
     return asyncio.run(_measured(launches[: options.limit or None], options))
 
 
-def _launches(reported: Path) -> Iterator[Launch]:
+def _launches(reported: Path, also: str) -> Iterator[Launch]:
     for file in sorted(TRIGGERS.glob("sglang-*.jsonl")):
         for line in file.read_text(encoding="utf-8").splitlines():
             one = json.loads(line)
             if one.get("verdict", "fail") == "fail":
                 packages = one.get("packages") or {}
-                yield Launch(
-                    "trigger",
-                    Question(
-                        one["command"], one["engine"], one["hardware"], one["gpus"], fixes=True, packages=packages
-                    ),
+                question = Question(
+                    one["command"], one["engine"], one["hardware"], one["gpus"], fixes=True, packages=packages
                 )
+                yield Launch("trigger", question)
+                if also and also != one["engine"]:
+                    yield Launch("trigger", replace(question, engine=also))
     for record in load_all(Settings.from_environment().data_dir / "errors" / "sglang"):
         example = record.front.example
         version = example.engines[0] if example.engines else ""
@@ -137,8 +139,8 @@ async def _measured(launches: list[Launch], options: argparse.Namespace) -> int:
         await service.pool.close()
     fresh = _service(options.seconds)
     try:
-        for row in rows:
-            await _run_again(fresh, row)
+        at_once = asyncio.Semaphore(BOUNDS.workers)
+        await asyncio.gather(*(_run_again(fresh, row, at_once) for row in rows))
     finally:
         await fresh.pool.close()
     if options.list:
@@ -171,7 +173,7 @@ async def _asked(service: CheckService, launch: Launch) -> Row | None:
     return Row(replace(launch, question=question), body) if body["verdict"] == "fail" else None
 
 
-async def _run_again(service: CheckService, row: Row) -> None:
+async def _run_again(service: CheckService, row: Row, at_once: asyncio.Semaphore) -> None:
     for fix in row.fixes:
         asked = row.launch.question
         again = replace(
@@ -181,7 +183,8 @@ async def _run_again(service: CheckService, row: Row) -> None:
             hardware=fix.get("hardware", row.body["hardware"]["name"]),
             fixes=False,
         )
-        body = await service.check(again)
+        async with at_once:
+            body = await service.check(again)
         row.again.append(body["verdict"])
 
 
