@@ -31,6 +31,9 @@ KEPT = ("model_path",)
 CHECKPOINT = ("quantization", "load_format", "dtype", "json_model_override_args")
 """What describes the files of a checkpoint, which a check does not read: nothing is guessed for them."""
 
+ADDED = 0.7
+"""What is lost by an option more: two of them lose less than a switch that is dropped."""
+
 OTHER_MODE = 1.2
 """How much more a change of a mode loses than another change of a value."""
 
@@ -147,7 +150,7 @@ class Proposer:
                 edit.append(_put(here[key].option, here[key], new[key].values))
         for key, one in new.items():
             if key not in old and key not in KEPT and one.option is not None and key not in here:
-                edit.append(_put(one.option, None, one.values))
+                edit.append(_put(one.option, None, one.values, ADDED))
         variables = dict(before.environment)
         edit += [Variable(n, v) for n, v in after.environment if variables.get(n) != v and self.may_set(n)]
         if edit:
@@ -245,6 +248,8 @@ def _drop(one: Given, extra: float = 0.0) -> Drop:
 def _put(option: Option | None, one: Given | None, new: Sequence[str], loss: float = 1.0) -> Put:
     name = one.name if one is not None and one.option is option else option.names[0] if option else ""
     key = option.dest if option else name
+    if option is not None and values.is_number(option):
+        new = [re.sub(r"\.0+\Z", "", value) for value in new]  # "1.0" is "1"
     return Put(name, tuple(new), key, None if one is None else one.values, loss)
 
 
@@ -272,7 +277,7 @@ def _of_mention(
     current = resolved.get(option.dest, option.default)
     if option.nargs == "0":
         if current is not True:
-            yield _one(_put(option, None, (), 0.8), doubt + 0.3)
+            yield _one(_put(option, None, (), ADDED), doubt + 0.3)
         return
     if option.nargs not in ("", "?"):
         return
@@ -280,7 +285,7 @@ def _of_mention(
     for place, value in enumerate(values.others(option, present, named, read.numbers)):
         sure = value in named
         if sure or doubt <= 0.4 or values.is_number(option):
-            loss = 0.8 + (OTHER_MODE if _is_mode(option) else 0.0)
+            loss = ADDED + (OTHER_MODE if _is_mode(option) else 0.0)
             yield _one(_put(option, None, (value,), loss), doubt + 0.3 + 0.15 * place + (0.0 if sure else 0.6))
 
 
