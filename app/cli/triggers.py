@@ -116,16 +116,18 @@ def lists(
     stored = model.load(model.file(engine))
 
     async def go() -> listing.Lists:
-        service = _service(workers)
+        quick, service = _service(workers), _service(workers)
         try:
             runner = Runner.of(service, engine)
             known = await asyncio.to_thread(Options.of, runner.engine)
             proposer = Proposer(Release(runner.engine.release), known, service.catalogue, service.profiles)
             models = proposer.one_an_architecture(FIRST)[:most]
-            count, refused = await listing.refused_options(runner, proposer, models, sites, _now)
             late = await listing.late_refusals(runner, stored, sites)
+            count, met = await listing.refused_options(Runner.of(quick, engine, {}), proposer, models, _now)
+            refused = await listing.confirmed(runner, met, sites)
             return listing.Lists(engine, count, tuple(models), tuple(refused), tuple(late))
         finally:
+            await quick.pool.close()
             await service.pool.close()
 
     made = asyncio.run(go())

@@ -1,6 +1,7 @@
 """Two lists that come out of running launches: options that no model could be started with, and late refusals.
 
-Both say only what was run. An option counts as refused when SGLang refused it, by itself, with every one of the models.
+Both say only what was run. An option counts as refused when SGLang, reading and checking the arguments, refused it by
+itself with every one of the models.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from app.check.options import Options
@@ -18,6 +19,8 @@ from app.triggers.model import FOLDER, Site, Trigger
 from app.triggers.proposals import Proposer
 from app.triggers.runner import Launch, Place, Result, Runner
 
+Unit = tuple[str, tuple[str, ...]]
+"""An option and its words."""
 LATE = ("model", "draft model", "pools", "draft pools", "attention backends", "prefix cache")
 
 
@@ -100,9 +103,9 @@ def load(path: Path) -> Lists:
         raise Broken(f"{path.name}: {error}") from None
 
 
-def units(options: Options) -> list[tuple[str, tuple[str, ...]]]:
+def units(options: Options) -> list[Unit]:
     """Return every switch, and every option whose values the parser lists with each of them."""
-    found: list[tuple[str, tuple[str, ...]]] = []
+    found: list[Unit] = []
     for option in options:
         name = max(option.names, key=len)
         if option.nargs == "0" and not set(option.names) & {"-h", "--help"}:
@@ -113,29 +116,46 @@ def units(options: Options) -> list[tuple[str, tuple[str, ...]]]:
 
 
 async def refused_options(
-    runner: Runner, proposer: Proposer, models: Sequence[str], sites: Mapping[Place, Site], say: Callable[[str], None]
-) -> tuple[int, list[RefusedOption]]:
-    """Give every option to one model after the other until one is not refused; return their number, and the rest."""
+    quick: Runner, proposer: Proposer, models: Sequence[str], say: Callable[[str], None]
+) -> tuple[int, dict[Unit, list[Result]]]:
+    """Give every option to one model after the other until one accepts its arguments.
+
+    Returns how many options and values there are, and what those met that no model accepts. `quick` is a watched one.
+    """
     wanted = units(proposer.options)
-    met: dict[tuple[str, tuple[str, ...]], list[Result]] = {unit: [] for unit in wanted}
+    met: dict[Unit, list[Result]] = {unit: [] for unit in wanted}
     for model in models:
         left = list(met)
-        results = await runner.run(_alone(proposer, model, unit).launch() for unit in left)
+        results = await quick.run([_alone(proposer, model, unit).launch(short=True) for unit in left])
         for unit, result in zip(left, results, strict=True):
             if result.verdict == "fail":
                 met[unit].append(result)
             else:
                 del met[unit]
         say(f"{model}: {len(met)} of {len(wanted)} options and values left")
-    return len(wanted), [
-        RefusedOption(name, " ".join(words), _refusals(results, sites)) for (name, words), results in met.items()
-    ]
+    return len(wanted), met
 
 
-def _alone(proposer: Proposer, model: str, unit: tuple[str, tuple[str, ...]]) -> Command:
+async def confirmed(
+    runner: Runner, met: Mapping[Unit, list[Result]], sites: Mapping[Place, Site]
+) -> list[RefusedOption]:
+    """Run a launch of each error again by itself, and return the options that are refused as before."""
+    firsts = {(unit, result.place): result for unit, results in met.items() for result in reversed(results)}
+    keys = list(firsts)
+    again = await runner.run([replace(firsts[key].launch, short=False) for key in keys])
+    alike = {key: result for key, result in zip(keys, again, strict=True) if result.place == key[1]}
+    found = []
+    for (name, words), results in met.items():
+        unit = (name, words)
+        if all((unit, result.place) in alike for result in results):
+            shown = [alike[unit, result.place] for result in results]
+            found.append(RefusedOption(name, " ".join(words), _refusals(shown, sites)))
+    return found
+
+
+def _alone(proposer: Proposer, model: str, unit: Unit) -> Command:
     name, words = unit
-    start = proposer.start(model)
-    return start.having(name, *words)
+    return proposer.start(model).having(name, *words)
 
 
 def _refusals(results: Sequence[Result], sites: Mapping[Place, Site]) -> tuple[Refusal, ...]:
