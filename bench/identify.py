@@ -43,9 +43,9 @@ class Bench:
     def __init__(self, signatures: Sequence[Signature], *, sample: int, seed: int, verbose: bool) -> None:
         self.signatures = signatures
         self.by_id = {s.record_id: s for s in signatures}
-        started = perf_counter()
+        started = process_time()
         self.index = Index(signatures)
-        self.build_s = perf_counter() - started
+        self.build_s = process_time() - started
         self.random = random.Random(seed)
         self.sample = sample
         self.verbose = verbose
@@ -313,12 +313,11 @@ def _rows(bench: Bench, only: str, cases: Path, grow: int) -> Iterator[Row]:
         yield from bench.in_forms()
     if cases.exists() and ("3" in only or "5" in only):
         yield from bench.cases(cases)
+        yield from bench.speed()
     if "4" in only:
         yield from bench.foreign()
         yield from bench.unknown()
     if "5" in only:
-        if bench.times:
-            yield from bench.speed()
         yield from matching.hostile_rows(bench.index)
         yield from matching.race(bench.signatures, bench.index, bench.random)
         yield from matching.growth(bench.signatures, [n for n in (10_000, 100_000, 1_000_000) if n <= grow])
