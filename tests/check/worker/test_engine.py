@@ -60,6 +60,20 @@ def stage(outcome: Outcome) -> str:
     return next((one.name for one in outcome.stages if one.outcome not in ("pass", "not reached")), "")
 
 
+def test_the_release_declares_its_options(talk: Conversation) -> None:
+    options = {name: option for option in talk.ready.options for name in option.names}
+
+    assert len(talk.ready.options) > 300
+    assert options["--enable-unified-memory"].nargs == "0"
+    assert "triton" in options["--attention-backend"].choices
+    assert (options["--tp-size"].dest, options["--tp-size"].type, options["--tp-size"].default) == ("tp_size", "int", 1)
+    assert options["--model-path"].required
+    assert (options["--cuda-graph-bs"].deprecated, options["--cuda-graph-bs"].instead) == (
+        True,
+        "--cuda-graph-bs-decode",
+    )
+
+
 @pytest.mark.parametrize("name", RAISES)
 def test_a_raise_of_the_pools_is_met_at_its_line(talk: Conversation, name: str) -> None:
     command, exception, line, message = RAISES[name]
