@@ -141,10 +141,11 @@ def lists(
 
 def report(engine: EngineOption = "0.5.18", format_: FormatOption = Format.TEXT) -> int:
     """Say how many sites of start-up are reached, and why the others are not, from what the search stored."""
-    from app.triggers import scope
+    from app.triggers import model, scope
     from app.triggers.reasons import SAID
 
-    rows = scope.load(scope.file(engine))
+    reached = {trigger.place for trigger in model.load(model.file(engine))}
+    rows = scope.complete(scope.load(scope.file(engine)), _sites(engine), reached)
     if format_ is Format.JSON:
         options.print_json({"engine": engine, "sites": rows})
         return 0
@@ -154,7 +155,7 @@ def report(engine: EngineOption = "0.5.18", format_: FormatOption = Format.TEXT)
     ):
         print(f"{title}\n{'':22}{'sites':>8}{'reached':>9}{'':>8}{'unreachable':>12}{'not yet':>9}")
         for one in scope.counts(rows, kind):
-            share = f"{one.reached / one.sites:.1%}"
+            share = f"{one.reached / max(one.sites, 1):.1%}"
             print(f"{one.group:22}{one.sites:8}{one.reached:9}{share:>8}{one.unreachable:12}{one.left:9}")
         print()
     print("Not reached, and what shows it")
@@ -264,7 +265,10 @@ class Keeper:
         self.tried.update(found)
         self.kept += await smallest(self.runner, found, self.search.sites, engine)
         model.save(model.file(engine), self.kept)
-        scope.save(engine, scope.of(self.search, {trigger.place for trigger in self.kept}))
+        searched = scope.of(self.search, {trigger.place for trigger in self.kept})
+        places = {(row["path"], row["line"]) for row in searched}
+        before = [row for row in scope.load(scope.file(engine)) if (row["path"], row["line"]) not in places]
+        scope.save(engine, [*before, *searched])
         self.search.say(f"{len(self.kept)} triggers stored, {len(self.tried) - len(self.kept)} not raised unwatched")
 
 

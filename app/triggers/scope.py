@@ -110,6 +110,18 @@ def of(search: Search, reached: set[Place]) -> list[Row]:
     return found
 
 
+def complete(rows: Iterable[Row], sites: Iterable[Site], reached: set[Place]) -> list[Row]:
+    """Return the rows with what was reached since, and with the named sites that no search was about yet."""
+    known = {(row["path"], row["line"]): row for row in rows}
+    for site in sites:
+        if named(site) and site.place not in known:
+            known[site.place] = {
+                "record": site.record, "path": site.path, "line": site.line, "function": site.function,
+                "entered": False, "reason": "not yet", "shown_by": "",
+            }  # fmt: skip
+    return [known[place] | {"reached": place in reached} for place in sorted(known)]
+
+
 def file(engine: str, folder: Path = FOLDER) -> Path:
     """Return where the sites of a release and what became of them are kept."""
     return folder / f"sglang-{engine}.sites.jsonl"
@@ -118,7 +130,8 @@ def file(engine: str, folder: Path = FOLDER) -> Path:
 def save(engine: str, rows: list[Row], folder: Path = FOLDER) -> None:
     """Write the sites that belong, by place."""
     folder.mkdir(parents=True, exist_ok=True)
-    text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+    ordered = sorted(rows, key=lambda row: (row["path"], row["line"]))
+    text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in ordered)
     file(engine, folder).write_text(text, encoding="utf-8")
 
 
