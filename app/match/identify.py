@@ -280,7 +280,7 @@ class _Decision:
                 doubt += 0.0 if is_value(value, self.index.words) else 2.5
             elif is_prose(value, self.index.words):
                 doubt += 0.8 if found.total < 24 else 0.3
-        return doubt * 0.5 if ours else doubt
+        return doubt * 0.5 if ours and found.kind == "cut" else doubt
 
     def _splits_words(self, segment: _Segment, literals: Sequence[str], n: int, hole: tuple[int, int]) -> bool:
         """Return whether a hole begins or ends within a word where the template has a blank: "in" found in "string"."""
