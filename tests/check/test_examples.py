@@ -158,6 +158,7 @@ def differences(world: tuple[Store, Engines]) -> dict[Pair, tuple[Happened, Happ
     return {pair: (wanted[pair], happened[pair]) for pair in wanted if happened[pair] != wanted[pair]}
 
 
+@pytest.mark.timeout(1800)  # some 70 s on two free cores; the cores may not be free
 @pytest.mark.corpus
 @pytest.mark.engine
 def test_every_stored_run_of_the_served_engines_still_happens(
