@@ -21,6 +21,7 @@ from app.triggers.runner import Launch, Place, Result, Runner
 
 Unit = tuple[str, tuple[str, ...]]
 """An option and its words."""
+MESSAGE_LENGTH = 300
 LATE = ("model", "draft model", "pools", "draft pools", "attention backends", "prefix cache")
 
 
@@ -167,11 +168,16 @@ def _refusals(results: Sequence[Result], sites: Mapping[Place, Site]) -> tuple[R
         first, site = same[0], sites.get(place)
         found.append(
             Refusal(
-                site.record if site else "", first.exception, " ".join(first.message.split())[:300],
+                site.record if site else "", first.exception, _shortened(first.message),
                 f"{first.path}:{first.line}", len(same), first.launch.command, first.launch.hardware, first.gpus,
             )
         )  # fmt: skip
     return tuple(found)
+
+
+def _shortened(message: str) -> str:
+    line = " ".join(message.split())
+    return line if len(line) <= MESSAGE_LENGTH else line[: MESSAGE_LENGTH - 1] + "…"
 
 
 async def late_refusals(runner: Runner, triggers: Sequence[Trigger], sites: Mapping[Place, Site]) -> list[LateRefusal]:
