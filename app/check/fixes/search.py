@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from app.check.fixes import changes
-from app.check.fixes.changes import Change, Edit, Release, Table, Variant
+from app.check.fixes.changes import Change, Edit, Put, Release, Table, Variant
 from app.check.fixes.proposals import Failure, Proposal
 from app.check.protocol import STAGES
 from app.errors import ErrataError
@@ -28,8 +28,8 @@ FURTHER = 0.6
 PROGRESS = 0.5
 """How much sooner an edit is gone after whose error comes in a later stage."""
 
-SAME_PLACE = 0.3
-"""How much later an edit is gone after whose error has the same place and another text: half of it may be done."""
+HALFWAY = 0.2
+"""The same where a choice has changed the text of the error and not its place: half of it is done."""
 
 SLACK = 1.6
 """How much worse than the best fix an edit may be and still be worth a run."""
@@ -239,17 +239,14 @@ class Search:
     def _follow(self, entry: _Entry, failure: Failure) -> None:
         """Go after another error; the very same one says that the edit was beside the point."""
         before = self._error_before(entry.edit)
-        same = _place(before) == _place(failure)
-        if same and before.error.message == failure.error.message:
+        if _place(before) == _place(failure):
+            if before.error.message != failure.error.message and _chooses(entry.edit[-1]):
+                self._expand(entry.edit, failure, changes.loss(entry.edit) + HALFWAY)
             return
-        step = (
-            STAGES.index(failure.stage) - STAGES.index(before.stage)
-            if {failure.stage, before.stage} <= set(STAGES)
-            else 0
-        )
-        weight = changes.loss(entry.edit) + FURTHER - (PROGRESS if step > 0 else -PROGRESS if step < 0 else 0.0)
-        weight += SAME_PLACE if same else 0.0
-        self._expand(entry.edit, failure, weight)
+        known = {failure.stage, before.stage} <= set(STAGES)
+        step = STAGES.index(failure.stage) - STAGES.index(before.stage) if known else 0
+        progress = PROGRESS if step > 0 else -PROGRESS if step < 0 else 0.0
+        self._expand(entry.edit, failure, changes.loss(entry.edit) + FURTHER - progress)
 
     def _error_before(self, edit: Edit) -> Failure:
         for size in range(len(edit) - 1, 0, -1):
@@ -286,6 +283,11 @@ class Search:
 
 def _place(failure: Failure) -> tuple[str, int]:
     return failure.error.path, failure.error.line
+
+
+def _chooses(change: Change) -> bool:
+    """Say whether a change chooses by a word. A number is repeated by errors that it does not help against."""
+    return isinstance(change, Put) and any(not value.lstrip("-")[:1].isdigit() for value in change.values)
 
 
 def _parts(edit: Edit) -> Iterator[Edit]:

@@ -77,21 +77,23 @@ def test_another_error_is_gone_after() -> None:
 
 def test_an_error_of_two_settings_is_gone_after_in_both() -> None:
     """The place stays, the text says that half of it is done."""
+    edits: list[Change] = [
+        Put("--attention-backend", ("triton",), "attention_backend"), Put("--served-name", ("x",), "served_name"),
+    ]  # fmt: skip
 
-    def rule(asked: Variant) -> str:
-        bad = [name for name in ("--tp", "--page-size") if name in asked.arguments]
-        return "bad: " + ", ".join(bad) if bad else ""
+    def failure(asked: Variant) -> Failure | None:
+        bad = [word for word in ("fa3", "y") if word in asked.arguments]
+        return Failure(asked, replace(error("same"), message=f"bad: {bad}"), "pools") if bad else None
 
     async def run(asked: Variant) -> Tried:
-        what = rule(asked)
-        said = replace(error("same"), message=what)
-        return Tried("fail", what, Failure(asked, said, "pools")) if what else Tried("pass")
+        refused = failure(asked)
+        return Tried("pass") if refused is None else Tried("fail", "", refused)
 
-    start = variant("--tp 2 --page-size 1")
-    first = Failure(start, replace(error("same"), message=rule(start)), "pools")
-    result = asyncio.run(Search(run, drops, table).find(first))
+    first = failure(variant("--attention-backend fa3 --served-name y"))
+    assert first is not None
+    result = asyncio.run(Search(run, lambda f: [Proposal((one,), 0.0) for one in edits], table).find(first))
 
-    assert texts(result.fixes) == ["drop --tp and drop --page-size"]
+    assert texts(result.fixes) == ["add --attention-backend triton and add --served-name x"]
 
 
 def test_a_part_that_is_enough_replaces_the_whole() -> None:
