@@ -230,11 +230,21 @@ def judge(error: BaseException, stage: str, absent: frozenset[str], made_up: set
     if last.raises:
         where = "SGLang" if last.path.startswith("sglang/") else last.path.partition("/")[0]
         return Judgement(True, f"{where} refuses with its own {type(error).__name__}")
+    if lacking := _lacking_in_torch(error):
+        return Judgement(False, f"the CPU build of torch has no {lacking}", "torch")
     if simulated := _simulated_operand(error, last):
         return Judgement(False, f"{type(error).__name__} in a statement that touches {simulated}", simulated)
     if stage not in _PLAIN and not isinstance(error, AttributeError):
         return Judgement(False, f"{type(error).__name__} that no statement of SGLang raised, past the arguments")
     return Judgement(True, f"SGLang breaks by itself with {type(error).__name__}; nothing simulated takes part")
+
+
+def _lacking_in_torch(error: BaseException) -> str:
+    """Return what SGLang looked for in a module of torch and did not find: a build for a device may have it."""
+    module = error.obj if isinstance(error, AttributeError) else None
+    if not isinstance(module, types.ModuleType) or module.__name__.partition(".")[0] != "torch":
+        return ""
+    return f"{module.__name__}.{getattr(error, 'name', '')}"
 
 
 def _outside(error: BaseException, trail: list[Step]) -> str:

@@ -34,6 +34,9 @@ class Pool:
     def blank(self, kernel: Any) -> None:
         kernel + "x"
 
+    def attribute(self, module: Any) -> None:
+        module.no_such_thing  # noqa: B018
+
     def index(self) -> None:
         [1][self.size]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -85,6 +86,14 @@ def test_an_error_that_repeats_what_a_hub_said_of_missing_files_is_none(monkeypa
 
 def test_an_attribute_missing_on_a_real_object_is_a_refusal() -> None:
     assert judge(caught(Pool().missing), "attention backends", NOTHING, set()).refused
+
+
+def test_what_the_cpu_build_of_torch_lacks_is_no_refusal() -> None:
+    judgement = judge(caught(Pool().attribute, ModuleType("torch._C")), "attention backends", NOTHING, set())
+
+    assert not judgement.refused
+    assert judgement.why == "the CPU build of torch has no torch._C.no_such_thing"
+    assert judge(caught(Pool().attribute, ModuleType("sglang.x")), "attention backends", NOTHING, set()).refused
 
 
 def test_what_touches_something_simulated_is_no_refusal() -> None:
