@@ -39,15 +39,18 @@ SLACK = 1.6
 class Budget:
     """What one search may take.
 
-    Shape: `checks` at most; no more than `usual` once there is a fix; `fixes` are enough. `seconds` are for checks on
-    engines that run; `patience_s` is waited for an engine to start that a release needs.
+    Shape: `checks` at most; no more than `usual` once there is a fix; `fixes` are enough. After `seconds` no check is
+    begun, on a slow machine only until `least` were; what runs then may end within `grace_s`. `patience_s` is waited
+    for the engine that another release needs.
     """
 
     checks: int = 26
     usual: int = 8
     fixes: int = 3
     depth: int = 3
-    seconds: float = 1.7
+    seconds: float = 1.6
+    least: int = 6
+    grace_s: float = 3.0
     patience_s: float = 20.0
     at_once: int = 2
 
@@ -156,8 +159,8 @@ class Search:
         return sum(not entry.slow for entry in running) < self._budget.at_once
 
     def _patience(self, deadline: float, running: Iterable[_Entry]) -> float:
-        """Return how long to wait: to the deadline, longer for a release."""
-        extra = self._budget.patience_s if any(entry.slow for entry in running) else 0.0
+        """Return how long to wait for what runs: past the deadline by the grace, longer for a release."""
+        extra = self._budget.patience_s if any(entry.slow for entry in running) else self._budget.grace_s
         return max(0.01, deadline + extra - time.monotonic())
 
     def _ended(self, deadline: float) -> Ended:
@@ -178,7 +181,8 @@ class Search:
         limit = self._budget.usual if self._fixes else self._budget.checks
         if self._busy or self._started >= limit or len(self._fixes) >= self._budget.fixes:
             return None
-        if time.monotonic() >= deadline:
+        late = time.monotonic() - deadline
+        if late >= 0 and (self._fixes or self._started >= self._budget.least or late >= self._budget.grace_s):
             return None
         while self._queue:
             entry = heapq.heappop(self._queue)

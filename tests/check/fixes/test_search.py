@@ -158,11 +158,21 @@ def test_a_search_is_bounded() -> None:
 def test_a_search_that_takes_too_long_stops() -> None:
     server = Server(lambda v: "bad", delay_s=30)
     start = variant("--tp 2 --page-size 1")
-    search = Search(server.run, drops, table, Budget(seconds=0.05))
+    search = Search(server.run, drops, table, Budget(seconds=0.05, grace_s=0.05))
 
     result = asyncio.run(asyncio.wait_for(search.find(Failure(start, error("bad"), "arguments")), 10))
 
     assert (result.fixes, result.ended) == ((), "time")
+
+
+def test_a_slow_machine_runs_the_least() -> None:
+    server = Server(lambda v: "bad" if "--served-name" in v.arguments else "", delay_s=0.05)
+    start = variant("--tp 2 --page-size 1 --graph-bs 1 --served-name x")
+    search = Search(server.run, drops, table, Budget(seconds=0.0, at_once=1))
+
+    result = asyncio.run(search.find(Failure(start, error("bad"), "arguments")))
+
+    assert texts(result.fixes) == ["drop --served-name"]
 
 
 def test_a_busy_server_is_not_pressed() -> None:
