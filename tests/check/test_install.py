@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from app.check import install
+from app.check import install, options
 from app.check.hardware import DEFAULT, profiles
 from app.check.install import EXPECTED, Engines, Installer, recipes, unpack, usable_python
 from app.check.pool import Engine
@@ -104,6 +104,17 @@ def test_a_second_installation_does_nothing(installer: Installer, outside: Outsi
 
     assert installer.install("1.0") == first
     assert outside.steps == []
+
+
+def test_an_engine_without_its_options_gets_them(installer: Installer, outside: Outside) -> None:
+    engine = installer.install("1.0")
+    options.file_of(engine).unlink()
+    outside.steps.clear()
+
+    installer.install("1.0")
+
+    assert outside.steps == ["test 1.0"]
+    assert options.read(engine) is not None
 
 
 def test_another_release_shares_the_environment(installer: Installer, outside: Outside) -> None:
