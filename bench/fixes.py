@@ -1,10 +1,11 @@
 """How many refused launches get a fix, whether every shown fix really starts, and what a search takes.
 
-    python -m bench.fixes [--limit N] [--every N] [--cases FILE] [--seconds S] [--list] [--lines FILE]
+    python -m bench.fixes [--limit N] [--every N] [--cases FILE] [--random N] [--seconds S] [--list] [--lines FILE]
 
 Refused launches are those of `data/triggers/`, on their own release and on a later one (`--also`), the `before` of the
 curated records' examples, and a file of reported commands (default ../shared/cases/preflight.jsonl). Each is asked with
-`fixes` as a reader would; commands that start or are not decided are left out. Then every shown fix is run again from
+`fixes` as a reader would; commands that start or are not decided are left out (`--random N` adds launches made by chance
+from the option table, one an error). Then every shown fix is run again from
 its own text, in processes started for that. Engines are started before the clock. Goals: docs/fixes.md.
 """
 
@@ -12,8 +13,10 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import itertools
 import json
 import os
+import random
 import statistics
 import sys
 import time
@@ -24,11 +27,13 @@ from typing import Any
 
 from app.check import command, hardware
 from app.check.catalogue import catalogue
+from app.check.fixes import values
 from app.check.fixes.arguments import given
 from app.check.fixes.search import USUAL
 from app.check.install import Engines
 from app.check.options import Options
 from app.check.pool import CHECK_LIMITS, Bounds, SandboxPool
+from app.check.protocol import Option
 from app.check.service import CheckService, Question
 from app.errors import ErrataError
 from app.records.load import load_all
@@ -39,6 +44,12 @@ from bench import cases
 
 TRIGGERS = Path("data/triggers")
 REPORTED = Path("../shared/cases/preflight.jsonl")
+MODELS = (
+    "Qwen/Qwen3-8B", "openai/gpt-oss-20b", "deepseek-ai/DeepSeek-V2-Lite", "Qwen/Qwen3-30B-A3B", "Qwen/Qwen3.5-9B",
+    "meta-llama/Llama-3.1-8B-Instruct",
+)  # fmt: skip
+MACHINES = ("h100-80gb", "h200-141gb", "b200-180gb")
+SEED = 1
 BOUNDS = Bounds(engines=8, waiting=256, wait_s=120.0, limits=replace(CHECK_LIMITS, wall_s=60.0, cpu_s=60))
 
 
@@ -78,12 +89,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--every", type=int, default=1, help="take every Nth launch")
     parser.add_argument("--cases", type=Path, default=REPORTED)
     parser.add_argument("--also", default="0.5.23", help="a release on which the triggers are asked too; empty: none")
-    parser.add_argument("--source", choices=("trigger", "curated", "reported"), help="only these launches")
+    parser.add_argument("--random", type=int, default=0, help="launches made from the option table, seeded")
+    parser.add_argument("--source", choices=("trigger", "curated", "reported", "random"), help="only these launches")
     parser.add_argument("--list", action="store_true", help="print each launch with its fixes")
     parser.add_argument("--seconds", type=float, default=USUAL.seconds, help="of one search; more on a busy machine")
     parser.add_argument("--lines", type=Path, help="write the answers to this file, one a line")
     options = parser.parse_args(arguments)
-    found = _launches(options.cases, options.also)
+    found = itertools.chain(_launches(options.cases, options.also), _random(options.random))
     launches = [one for one in found if options.source in (None, one.source)][:: options.every]
     return asyncio.run(_measured(launches[: options.limit or None], options))
 
@@ -111,6 +123,34 @@ def _launches(reported: Path, also: str) -> Iterator[Launch]:
             yield Launch("reported", Question(case.text("command"), version, machine, fixes=True))
 
 
+def _random(count: int) -> Iterator[Launch]:
+    """Yield launches of a few models with one to four options of the default release's table, the same every time."""
+    chance = random.Random(SEED)
+    engines = _engines()
+    engine = next((one for one in engines.installed() if one.version == engines.default()), None)
+    if not count or engine is None:
+        return
+    table = [
+        one for one in Options.of(engine) if not one.deprecated and one.dest not in ("model_path", "help", "config")
+    ]
+    for _ in range(count):
+        words = [word for one in chance.sample(table, chance.randint(1, 4)) for word in _written(one, chance)]
+        line = " ".join(("sglang serve --model-path", chance.choice(MODELS), *words))
+        yield Launch("random", Question(line, engine.version, chance.choice(MACHINES), fixes=True))
+
+
+def _written(option: Option, chance: random.Random) -> tuple[str, ...]:
+    """Return the words that give an option some value, none for what takes text."""
+    if option.nargs == "0":
+        return option.names[:1]
+    if option.choices:
+        return option.names[0], chance.choice(option.choices)
+    if values.is_number(option):
+        some = (0.1, 0.5, 0.95, 1.5) if "float" in option.type else (0, 1, 2, 3, 4, 8, 16, 64, -1, 1000)
+        return option.names[0], str(chance.choice(some))
+    return ()
+
+
 def _service(seconds: float) -> CheckService:
     settings = Settings.from_environment()
     store = Store(settings.database_url)
@@ -125,10 +165,11 @@ async def _measured(launches: list[Launch], options: argparse.Namespace) -> int:
     print(f"{len(launches)} launches, {BOUNDS.workers} workers, load {os.getloadavg()[0]:.1f}", flush=True)
     service = _service(options.seconds)
     rows: list[Row] = []
+    met: set[tuple[str, int]] = set()
     try:
         await _warm(service)
         for place, launch in enumerate(launches, 1):
-            if (row := await _asked(service, launch)) is not None:
+            if (row := await _asked(service, launch, met)) is not None:
                 rows.append(row)
                 if options.lines is not None:
                     with options.lines.open("a", encoding="utf-8") as file:
@@ -157,8 +198,11 @@ async def _warm(service: CheckService) -> None:
     print(f"engines ready after {time.perf_counter() - began:.0f} s", flush=True)
 
 
-async def _asked(service: CheckService, launch: Launch) -> Row | None:
-    """Return the row of a refused launch; None where it starts, is not decided or cannot be asked."""
+async def _asked(service: CheckService, launch: Launch, met: set[tuple[str, int]]) -> Row | None:
+    """Return the row of a refused launch; None where it starts, is not decided or cannot be asked.
+
+    Shape: `met` holds the places of errors that launches made by chance have met; each is asked once.
+    """
     question = launch.question
     installed = [engine.version for engine in service.engines.installed()]
     if question.engine not in installed:
@@ -167,6 +211,12 @@ async def _asked(service: CheckService, launch: Launch) -> Row | None:
         needed = (await service.prepare(replace(question, gpus=None))).request.gpus
         if question.gpus == needed:  # then nobody said how many there are
             question = replace(question, gpus=None)
+        if launch.source == "random":  # most of them start, and many meet the same error
+            body = await service.check(replace(question, fixes=False))
+            place = (body["error"]["path"], body["error"]["line"]) if body["verdict"] == "fail" else None
+            if place is None or place in met:
+                return None
+            met.add(place)
         body = await service.check(question)
     except ErrataError:
         return None
