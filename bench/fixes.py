@@ -4,9 +4,9 @@
 
 Refused launches are those of `data/triggers/`, on their own release and on a later one (`--also`), the `before` of the
 curated records' examples, and a file of reported commands (default ../shared/cases/preflight.jsonl). Each is asked with
-`fixes` as a reader would; commands that start or are not decided are left out. `--random N` adds launches made by chance
-from the option table, one an error. Then every shown fix is run again from its own text, in processes started for that.
-Engines are started before the clock. Goals: docs/fixes.md.
+`fixes` as a reader would; commands that start or are not decided are left out. `--random N` adds launches made by
+chance from the option table, one an error. Then every shown fix is run again from its own text, in processes started
+for that. Engines are started before the clock. Goals: docs/fixes.md.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _launches(reported: Path, also: str) -> Iterator[Launch]:
-    for file in sorted(TRIGGERS.glob("sglang-*.jsonl")):
+    for file in sorted(path for path in TRIGGERS.glob("sglang-*.jsonl") if not path.stem.endswith(".sites")):
         for line in file.read_text(encoding="utf-8").splitlines():
             one = json.loads(line)
             if one.get("verdict", "fail") == "fail":

@@ -26,6 +26,7 @@ _IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
 _NUMBER = re.compile(r"(?<![\w.])-?\d+(?:,\d{3})*(?:\.\d+)?(?![\w])")
 _QUOTED = re.compile(r"['\"`]([\w./+-]{1,60})['\"`]")
 _CODE = re.compile(r"`([^`\n]{2,200})`")
+_DIRECTION = re.compile(r"(?:(?P<up>rais|increas|enlarg)|reduc|lower|decreas)(?:e|ing)?\s+(?:the\s+)?\Z", re.IGNORECASE)
 _AFFIXES = {
     "enable",
     "disable",
@@ -45,11 +46,16 @@ _VARIABLE = re.compile(r"\b((?:SGLANG|SGL|FLASHINFER|DG)_[A-Z0-9_]{2,80})\b(?:\s
 
 @dataclass(slots=True)
 class Mention:
-    """A setting that an error is about. `values` are named for it, in the order in which they should be tried."""
+    """A setting that an error is about.
+
+    Shape: `values` are named for it, in the order in which they should be tried; `direction` is 1 where the error says
+    to raise it, -1 where it says to lower it.
+    """
 
     option: Option
     doubt: float
     values: list[str] = field(default_factory=list)
+    direction: int = 0
 
     def note(self, doubt: float, values: Sequence[str] = ()) -> None:
         """Take a further clue into account."""
@@ -136,6 +142,8 @@ class _Reader:
             after = re.match(r"=['\"]?([\w.+-]+)" if not beside else r"[= ]([\w.+-]+)", text[found.end() :])
             value = after[1].rstrip(".") if after and option.nargs != "0" and not after[1].startswith("-") else ""
             self.note(option, doubt, [value] if value else [])
+            if (said := _DIRECTION.search(text[max(0, found.start() - 24) : found.start()])) is not None:
+                self.mentions[option.dest].direction = 1 if said["up"] else -1
 
     def identifiers(self, text: str, doubt: float) -> None:
         """Note the fields of options that are written in `text`."""

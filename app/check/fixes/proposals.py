@@ -45,7 +45,10 @@ UNNAMED = 2.5
 
 _ARGPARSE = re.compile(r"^(?:[^:\n]*: )?error: ", re.DOTALL)
 _OF_ARGUMENT = re.compile(r"argument (\S+?)(?:/\S+)?: (.*)", re.DOTALL)
-_MEMORY = re.compile(r"memory|\bOOM\b", re.IGNORECASE)
+_SHORT_OF_MEMORY = re.compile(
+    r"\b(?:not enough|out of|insufficient|leaves? no|more)\b[^.]{0,40}(?<![-_])\bmemory\b(?![-_])|\bOOM\b",
+    re.IGNORECASE,
+)
 _DEVICE = re.compile(
     r"\bsm_?\d{2,3}|\bSM\d|blackwell|hopper|ampere|\bada\b|\bcuda\b|\bhip\b|rocm|\bamd\b|nvidia|capability|\bgpus?\b|is_sm|is_hip",
     re.IGNORECASE,
@@ -101,7 +104,7 @@ class Proposer:
         yield from self._by_life(failure)
         yield from self._by_example(failure, options, present)
         by_key = {one.key: one for one in present}
-        short = _MEMORY.search(read.text) is not None
+        short = _SHORT_OF_MEMORY.search(failure.error.message) is not None
         for mention in read.mentions.values():
             if mention.option.dest not in KEPT and not (short and mention.option.dest == RANKS):
                 yield from _of_mention(mention, by_key.get(mention.option.dest), failure.resolved, read)
@@ -177,13 +180,13 @@ class Proposer:
         here = next((one for one in self.profiles if one.name == failure.variant.hardware), None)
         if here is None:
             return
-        if _MEMORY.search(read.text):
+        if _SHORT_OF_MEMORY.search(failure.error.message):
             larger = sorted(
                 (p for p in self.profiles if p.free_bytes > here.free_bytes and p.device.vendor == here.device.vendor),
                 key=lambda p: (p.device.group != here.device.group, p.free_bytes),
             )
             for place, profile in enumerate(larger[:3]):
-                yield _one(Machine(profile.name, profile.title), 0.1 + 0.2 * place)
+                yield _one(Machine(profile.name, profile.title, loss=2.4), 0.1 + 0.3 * place)
             yield from _more_ranks(options, present)
         elif _DEVICE.search(read.text):
             wanted = _capability(read.text)
@@ -263,7 +266,8 @@ def _of_mention(
         yield Proposal((_drop(one),), doubt)
         if one.option.nargs != "0":
             present = one.values[0] if one.values else None
-            for place, value in enumerate(values.others(option, present, named, read.numbers)):
+            found = values.others(option, present, named, read.numbers)
+            for place, value in enumerate(values.directed(found, present, mention.direction)):
                 sure, number = value in named, values.is_number(option)
                 if not sure and not number and (option.dest in CHECKPOINT or _is_mode(option)):
                     continue
@@ -282,7 +286,8 @@ def _of_mention(
     if option.nargs not in ("", "?"):
         return
     present = None if current is None else str(current)
-    for place, value in enumerate(values.others(option, present, named, read.numbers)):
+    others = values.others(option, present, named, read.numbers)
+    for place, value in enumerate(values.directed(others, present, mention.direction)):
         sure = value in named
         if sure or doubt <= 0.4 or values.is_number(option):
             loss = ADDED + (OTHER_MODE if _is_mode(option) else 0.0)
@@ -327,7 +332,7 @@ def _more_ranks(options: Options, present: Mapping[str, Given]) -> Iterator[Prop
     now = int(one.values[0]) if one is not None and one.values and one.values[0].isdigit() else 1
     for place, ranks in enumerate((2, 4, 8)):
         if now * ranks <= 64:
-            yield _one(_put(option, one, (str(now * ranks),), 2.5), 0.3 + 0.3 * place)
+            yield _one(_put(option, one, (str(now * ranks),), 1.9), 0.2 + 0.3 * place)
 
 
 def _capability(text: str) -> tuple[int, int] | None:

@@ -33,6 +33,14 @@ def others(option: Option, present: str | None, named: Sequence[str], numbers: S
     return tuple(dict.fromkeys(value for value in found if value not in (present, default)))
 
 
+def directed(values: Sequence[str], present: str | None, direction: int) -> list[str]:
+    """Return the values on the side of the present number that `direction` names; all of them where it names none."""
+    before = _number(present)
+    if not direction or before is None:
+        return list(values)
+    return [value for value in values if (after := _number(value)) is None or (after - before) * direction > 0]
+
+
 def distance(option: Option, present: str | None, value: str) -> float:
     """Return how far a number is from the present one, in doublings; 0 for what is no number."""
     before, after = _number(present), _number(value)

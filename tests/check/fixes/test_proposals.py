@@ -139,6 +139,23 @@ def test_memory_leads_to_more_of_it() -> None:
     assert any(edit.startswith("run on ") for edit in found)
 
 
+def test_a_flag_is_moved_in_the_direction_that_is_said() -> None:
+    up = proposed("--model m --mem-fraction-static 0.8", stage="pools",
+                  message="Not enough memory. Please increase --mem-fraction-static")  # fmt: skip
+    down = proposed("--model m --mem-fraction-static 0.8", stage="pools", message="reduce --mem-fraction-static")
+
+    numbers = [[float(e.rsplit(" ", 1)[1]) for e in found if e.startswith("change --mem")] for found in (up, down)]
+    assert numbers[0]
+    assert min(numbers[0]) > 0.8
+    assert max(numbers[1]) < 0.8
+
+
+def test_unified_memory_is_no_lack_of_memory() -> None:
+    found = proposed("--model m --enable-unified-memory", message="--enable-unified-memory: no unified memory pool")
+
+    assert found == ["drop --enable-unified-memory"]
+
+
 def test_a_device_that_is_named_comes_first() -> None:
     names = [edit for edit in proposed("--model m", message="needs SM100 or newer") if edit.startswith("run on")]
 
