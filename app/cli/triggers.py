@@ -36,6 +36,7 @@ class Chosen:
     workers: int
     models: tuple[str, ...]
     early: bool
+    late: bool
 
 
 def register(app: typer.Typer) -> None:
@@ -58,12 +59,13 @@ def search(
     early: Annotated[
         bool, typer.Option("--early", help="Only the files that arguments alone enter, which is quick.")
     ] = False,
+    late: Annotated[bool, typer.Option("--late", help="Only the files that come after the arguments.")] = False,
 ) -> int:
     """Look for commands that raise sites which no stored command raises; store the smallest, again and again."""
     from app.triggers import model
 
-    chosen = Chosen(engine, checks, seed, workers, tuple(models or ()), early)
-    asyncio.run(_search(_sites(engine, early=early), model.load(model.file(engine)), chosen))
+    chosen = Chosen(engine, checks, seed, workers, tuple(models or ()), early, late)
+    asyncio.run(_search(_sites(engine, early=early, late=late), model.load(model.file(engine)), chosen))
     return report(engine)
 
 
@@ -186,7 +188,7 @@ def _service(workers: int) -> CheckService:
     return CheckService(SandboxPool(bounds), engines, catalogue(), hardware.profiles(), cache=OutcomeCache(0))
 
 
-def _sites(version: str, *, early: bool = False) -> list[Site]:
+def _sites(version: str, *, early: bool = False, late: bool = False) -> list[Site]:
     from app.store import places
     from app.triggers import scope
     from app.triggers.model import Site
@@ -196,7 +198,7 @@ def _sites(version: str, *, early: bool = False) -> list[Site]:
     return [
         Site(row.record, row.path, row.line, row.end_line, row.function, row.exception, row.title)
         for row in rows
-        if (scope.early if early else scope.watched)(row.path)
+        if (scope.early if early else scope.watched)(row.path) and not (late and scope.early(row.path))
     ]
 
 
@@ -225,7 +227,8 @@ async def _search(sites: list[Site], stored: list[Trigger], chosen: Chosen) -> N
         say(f"{len(found.hunts)} sites")
         keep = Keeper(runner, found, stored)
         await found.survey(short=chosen.early)
-        await found.run([_command(t) for t in stored if t.stage in EARLY], short=True)
+        if not chosen.late:
+            await found.run([_command(t) for t in stored if t.stage in EARLY], short=True)
         if not chosen.early:
             await found.run([_command(t) for t in stored if t.stage not in EARLY])
         else:
@@ -264,6 +267,8 @@ class Keeper:
         found = {place: command for place, (command, _) in self.search.reached.items() if place not in self.tried}
         self.tried.update(found)
         self.kept += await smallest(self.runner, found, self.search.sites, engine)
+        places = {trigger.place for trigger in self.kept}
+        self.kept += [trigger for trigger in model.load(model.file(engine)) if trigger.place not in places]
         model.save(model.file(engine), self.kept)
         searched = scope.of(self.search, {trigger.place for trigger in self.kept})
         places = {(row["path"], row["line"]) for row in searched}
