@@ -290,8 +290,12 @@ def _place(failure: Failure) -> tuple[str, int]:
 
 
 def _chooses(change: Change) -> bool:
-    """Say whether a change chooses by a word. A number is repeated by errors that it does not help against."""
-    return isinstance(change, Put) and any(not value.lstrip("-")[:1].isdigit() for value in change.values)
+    """Say whether a change chooses another word for what was given. Errors repeat numbers that do not help."""
+    return (
+        isinstance(change, Put)
+        and change.before is not None
+        and any(not value.lstrip("-")[:1].isdigit() for value in change.values)
+    )
 
 
 def _parts(edit: Edit) -> Iterator[Edit]:

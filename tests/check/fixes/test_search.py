@@ -78,7 +78,8 @@ def test_another_error_is_gone_after() -> None:
 def test_an_error_of_two_settings_is_gone_after_in_both() -> None:
     """The place stays, the text says that half of it is done."""
     edits: list[Change] = [
-        Put("--attention-backend", ("triton",), "attention_backend"), Put("--served-name", ("x",), "served_name"),
+        Put("--attention-backend", ("triton",), "attention_backend", ("fa3",)),
+        Put("--served-name", ("x",), "served_name", ("y",)),
     ]  # fmt: skip
 
     def failure(asked: Variant) -> Failure | None:
@@ -93,7 +94,7 @@ def test_an_error_of_two_settings_is_gone_after_in_both() -> None:
     assert first is not None
     result = asyncio.run(Search(run, lambda f: [Proposal((one,), 0.0) for one in edits], table).find(first))
 
-    assert texts(result.fixes) == ["add --attention-backend triton and add --served-name x"]
+    assert texts(result.fixes) == ["change --attention-backend fa3 to triton and change --served-name y to x"]
 
 
 def test_a_part_that_is_enough_replaces_the_whole() -> None:
