@@ -14,7 +14,7 @@ from starlette.responses import Response
 
 from app.errors import NotFound
 from app.store import queries
-from app.triggers import lists
+from app.triggers import lists, model
 from app.triggers.lists import LateRefusal, Lists, Refusal, RefusedOption
 from app.web import answers
 from app.web.frame import Head, head_title
@@ -157,7 +157,7 @@ def late_refusals_page(pages: PagesDep, release: Annotated[str, RELEASE] = "") -
 def _releases() -> tuple[str, ...]:
     """Return the releases that were run, newest first."""
     return tuple(
-        sorted(lists.known(lists.FOLDER), key=lambda version: [int(p) for p in version.split(".") if p.isdigit()])[::-1]
+        sorted(lists.known(model.FOLDER), key=lambda version: [int(p) for p in version.split(".") if p.isdigit()])[::-1]
     )
 
 
@@ -167,7 +167,7 @@ def _lists(release: str) -> Lists:
         raise NotFound(
             f"No launches of SGLang {release[:40]} were run; of these they were: {', '.join(known) or 'none'}."
         )
-    path = lists.file(release or known[0], lists.FOLDER)
+    path = lists.file(release or known[0], model.FOLDER)
     return _read(path, path.stat().st_mtime_ns)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from app.triggers import lists
+from app.triggers import lists, model
 from app.triggers.lists import LateRefusal, Lists, Refusal, RefusedOption
 from tests.web.conftest import HOSTILE, Client
 
@@ -24,7 +24,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     refused = (RefusedOption("--page-size", "3", (REFUSAL, REFUSAL, REFUSAL, REFUSAL)), RefusedOption("--odd", "", ()))
     for version in ("0.5.9", "0.5.18"):
         lists.save(Lists(version, 5, ("a/b", "c/d"), refused, (LATE,)), tmp_path)
-    monkeypatch.setattr(lists, "FOLDER", tmp_path)
+    monkeypatch.setattr(model, "FOLDER", tmp_path)
     return tmp_path
 
 
