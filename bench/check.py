@@ -60,6 +60,7 @@ async def _measured(version: str, models: int, seconds: float, rounds: int) -> i
     service = CheckService(SandboxPool(bounds), engines, catalogue(), hardware.profiles())
     rows = Table()
     print(f"SGLang {engines.default()}, {bounds.workers} workers, load {os.getloadavg()[0]:.1f}")
+    rows.row("this machine: ten million additions in Python", f"{_reference():.2f} s")
     try:
         await _ready(service, rows)
         await _catalogue(service, rows, models)
@@ -70,6 +71,14 @@ async def _measured(version: str, models: int, seconds: float, rounds: int) -> i
         await service.pool.close()
     print(f"load at the end {os.getloadavg()[0]:.1f}")
     return 1 if rows.missed else 0
+
+
+def _reference() -> float:
+    """Return the seconds of a plain loop: what the same machine takes differs by half from hour to hour."""
+    began, total = time.perf_counter(), 0
+    for number in range(10_000_000):
+        total += number
+    return time.perf_counter() - began
 
 
 class Table:
