@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 from urllib.parse import parse_qs
 
-import orjson
 from fastapi import APIRouter, Depends, Request
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.responses import Response, StreamingResponse
@@ -18,7 +16,7 @@ from app.check.service import Question
 from app.errors import BadInput, ErrataError, NotFound, TooLarge
 from app.store import queries
 from app.store.document import Document
-from app.web import answers, problems
+from app.web import answers, events, problems
 from app.web.checks import Checks, found
 from app.web.checkview import AnswerView, answer_view
 from app.web.frame import Head, head_title
@@ -28,7 +26,6 @@ from app.web.parts import PagesDep, Parts, PartsDep
 from app.web.problems import Fault, Problem
 
 BODY_LIMIT = 3 * 1024 * 1024
-EVENTS = "text/event-stream"
 router = APIRouter()
 PROBLEMS: dict[int | str, dict[str, Any]] = {
     413: {"model": Problem, "description": "Too large"},
@@ -117,7 +114,7 @@ ChecksDep = Annotated[Checks, Depends(checks)]
 async def check_json(request: Request, checks: ChecksDep) -> Response:
     """Run a launch command through SGLang's start-up on a simulated machine. `Accept: text/event-stream` streams it."""
     question = _question(await body_of(request))
-    if best(request.headers.get("accept", ""), ("application/json", EVENTS)) == EVENTS:
+    if best(request.headers.get("accept", ""), ("application/json", events.MEDIA_TYPE)) == events.MEDIA_TYPE:
         return _stream(request, checks, question, lambda body, so_far: None if so_far else ("answer", body))
     return answers.json(await checks.service().check(question))
 
@@ -173,50 +170,23 @@ Render = Callable[[dict[str, Any], bool], tuple[str, Any] | None]
 
 
 def _stream(request: Request, checks: Checks, question: Question, render: Render) -> StreamingResponse:
-    return StreamingResponse(
-        _events(request, checks, question, render),
-        media_type=EVENTS,
-        headers={"cache-control": "no-store", "x-accel-buffering": "no"},
-    )
+    """Return `state`, `stage`, `tried`, and at the end what `render` makes of the answer, or one `problem`."""
 
+    async def work(send: events.Say) -> None:
+        def say(event: events.Event | None) -> None:
+            if event is not None:
+                send(event)
 
-async def _events(request: Request, checks: Checks, question: Question, render: Render) -> AsyncIterator[bytes]:
-    """Yield `state`, `stage`, `tried`, and at the end what `render` makes of the answer, or one `problem`."""
-    queue: asyncio.Queue[tuple[str, Any] | None] = asyncio.Queue()
+        body = await checks.service().check(
+            question,
+            on_stage=lambda stage: say(("stage", stage.to_json())),
+            on_state=lambda state: say(("state", {"state": state})),
+            on_verdict=lambda body: say(render(body, True)),
+            on_tried=lambda tried: say(("tried", tried)),
+        )
+        say(render(body, False))
 
-    def say(event: tuple[str, Any] | None) -> None:
-        if event is not None:
-            queue.put_nowait(event)
-
-    async def run() -> None:
-        try:
-            body = await checks.service().check(
-                question,
-                on_stage=lambda stage: say(("stage", stage.to_json())),
-                on_state=lambda state: say(("state", {"state": state})),
-                on_verdict=lambda body: say(render(body, True)),
-                on_tried=lambda tried: say(("tried", tried)),
-            )
-            say(render(body, False))
-        except ErrataError as error:
-            shown = problems.problem_response(request.scope, problems.fault(error))
-            queue.put_nowait(("problem", orjson.loads(bytes(shown.body))))
-        except Exception as error:
-            shown = problems.problem_response(request.scope, problems.fault(error))
-            queue.put_nowait(("problem", orjson.loads(bytes(shown.body))))
-            raise  # it is logged where every fault of ours is
-        finally:
-            queue.put_nowait(None)
-
-    task = asyncio.create_task(run())
-    try:
-        while (event := await queue.get()) is not None:
-            name, data = event
-            yield b"event: " + name.encode() + b"\ndata: " + orjson.dumps(data) + b"\n\n"
-        await task
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
+    return events.response(request, work)
 
 
 # -- pages --------------------------------------------------------------------------------------------------
@@ -330,7 +300,7 @@ async def check_posted(request: Request, checks: ChecksDep, parts: PartsDep, pag
     except ValueError:
         raise BadInput("The form could not be read.") from None
     form = check_form({name: values[-1] for name, values in given.items()})
-    if best(request.headers.get("accept", ""), ("text/html", EVENTS)) == EVENTS:
+    if best(request.headers.get("accept", ""), ("text/html", events.MEDIA_TYPE)) == events.MEDIA_TYPE:
         return _stream(request, checks, form.question(), _parts(parts, pages, form.command))
     return await _answered(checks, parts, pages, form)
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 from urllib.parse import parse_qs
 
-import orjson
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.responses import Response, StreamingResponse
@@ -16,14 +14,14 @@ from starlette.responses import Response, StreamingResponse
 from app.check.compare import ENGINES_LIMIT, Comparer
 from app.check.service import Question
 from app.errors import BadInput, ErrataError
-from app.web import answers, problems
+from app.web import answers, events, problems
 from app.web.checks import Checks
 from app.web.compareview import ComparisonView, comparison_view
 from app.web.frame import Head, head_title
 from app.web.negotiate import best
 from app.web.parts import PagesDep
 from app.web.problems import Fault
-from app.web.routes.check import EVENTS, PROBLEMS, CheckBody, CheckForm, ChecksDep, body_of, check_form
+from app.web.routes.check import PROBLEMS, CheckBody, CheckForm, ChecksDep, body_of, check_form
 
 router = APIRouter()
 
@@ -78,7 +76,7 @@ async def compare_json(request: Request, checks: ChecksDep) -> Response:
         where = ".".join(map(str, first["loc"][:1])) or "body"
         raise BadInput(f"{where}: {first['msg']}", where=where) from None
     question = body.question()
-    if best(request.headers.get("accept", ""), ("application/json", EVENTS)) == EVENTS:
+    if best(request.headers.get("accept", ""), ("application/json", events.MEDIA_TYPE)) == events.MEDIA_TYPE:
         return _stream(request, checks, question, body.engines, lambda found: found)
     return answers.json(await _comparer(request, checks).compare(question, body.engines))
 
@@ -98,7 +96,7 @@ async def compare_posted(request: Request, checks: ChecksDep, pages: PagesDep) -
         raise BadInput("The form could not be read.") from None
     form = check_form({name: values[-1] for name, values in given.items()})
     question = form.question()
-    if best(request.headers.get("accept", ""), ("text/html", EVENTS)) == EVENTS:
+    if best(request.headers.get("accept", ""), ("text/html", events.MEDIA_TYPE)) == events.MEDIA_TYPE:
 
         def part(body: dict[str, Any]) -> dict[str, str]:
             return {"html": pages.part("partials/comparison.html", comparison=comparison_view(body))}
@@ -139,40 +137,11 @@ def _stream(
     request: Request, checks: Checks, question: Question, engines: list[str],
     render: Callable[[dict[str, Any]], dict[str, Any]],
 ) -> StreamingResponse:  # fmt: skip
-    return StreamingResponse(
-        _events(request, checks, question, engines, render),
-        media_type=EVENTS,
-        headers={"cache-control": "no-store", "x-accel-buffering": "no"},
-    )
+    """Return a `release` as each ends, and at the end one `answer` or `problem`."""
 
+    async def work(say: events.Say) -> None:
+        comparer = _comparer(request, checks)
+        body = await comparer.compare(question, engines, lambda row: say(("release", row)))
+        say(("answer", render(body)))
 
-async def _events(
-    request: Request, checks: Checks, question: Question, engines: list[str],
-    render: Callable[[dict[str, Any]], dict[str, Any]],
-) -> AsyncIterator[bytes]:  # fmt: skip
-    """Yield a `release` as each ends, and at the end one `answer` or `problem`."""
-    queue: asyncio.Queue[tuple[Literal["release", "answer", "problem"], Any] | None] = asyncio.Queue()
-
-    async def run() -> None:
-        try:
-            body = await _comparer(request, checks).compare(
-                question, engines, lambda row: queue.put_nowait(("release", row))
-            )  # fmt: skip
-            queue.put_nowait(("answer", render(body)))
-        except Exception as error:
-            shown = problems.problem_response(request.scope, problems.fault(error))
-            queue.put_nowait(("problem", orjson.loads(bytes(shown.body))))
-            if not isinstance(error, ErrataError):
-                raise  # it is logged where every fault of ours is
-        finally:
-            queue.put_nowait(None)
-
-    task = asyncio.create_task(run())
-    try:
-        while (event := await queue.get()) is not None:
-            name, data = event
-            yield b"event: " + name.encode() + b"\ndata: " + orjson.dumps(data) + b"\n\n"
-        await task
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
+    return events.response(request, work)
