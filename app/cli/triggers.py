@@ -266,15 +266,20 @@ class Keeper:
         engine = self.runner.engine.version
         found = {place: command for place, (command, _) in self.search.reached.items() if place not in self.tried}
         self.tried.update(found)
-        self.kept += await smallest(self.runner, found, self.search.sites, engine)
-        places = {trigger.place for trigger in self.kept}
-        self.kept += [trigger for trigger in model.load(model.file(engine)) if trigger.place not in places]
+        made = await smallest(
+            self.runner, found, self.search.sites, engine
+        )  # unwatched it may have raised another site
+        for trigger in (*made, *model.load(model.file(engine))):
+            if all(trigger.place != kept.place for kept in self.kept):
+                self.kept.append(trigger)
         model.save(model.file(engine), self.kept)
         searched = scope.of(self.search, {trigger.place for trigger in self.kept})
         places = {(row["path"], row["line"]) for row in searched}
         before = [row for row in scope.load(scope.file(engine)) if (row["path"], row["line"]) not in places]
         scope.save(engine, [*before, *searched])
-        self.search.say(f"{len(self.kept)} triggers stored, {len(self.tried) - len(self.kept)} not raised unwatched")
+        self.search.say(
+            f"{len(self.kept)} triggers stored, {len(self.tried - {t.place for t in self.kept})} not raised unwatched"
+        )
 
 
 def _command(trigger: Trigger) -> Command:
