@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from app.check import command as commands
 from app.check.fixes.arguments import given
+from app.check.fixes.rewrite import rewritten
 from app.check.migrate import Step, flag_changes, migrated
 from app.check.options import Options
 from app.check.pool import Engine
@@ -123,12 +124,11 @@ class Comparer:
             arguments, steps = migrated(launch.arguments, tables[:-1], tables[-1], deprecated=deprecated)
             if not steps:
                 break
-            body = await self._checked(
-                replace(question, command=launch.text(arguments), engine=engine.version, fixes=False)
-            )
+            text = rewritten(question.command, launch, arguments, launch.environment, engine.version)
+            body = await self._checked(replace(question, command=text, engine=engine.version, fixes=False))
             # Rewriting what is deprecated must not cost the verdict.
             if body["verdict"] == newest["verdict"] or body["verdict"] == "pass" or not deprecated:
-                return _rewritten(engine.version, launch.text(arguments), steps, body)
+                return _rewritten(engine.version, text, steps, body)
         if newest["verdict"] != "fail":
             return None
         body = await self._checked(replace(question, engine=engine.version, fixes=True))
@@ -152,10 +152,10 @@ def _rewritten(version: str, command: str, steps: Sequence[Step], body: Row, edi
 
 def _row(version: str, body: Row, again: tuple[str, Row] | None) -> Row:
     pools = body["pools"] or {}
-    rewritten = None
+    own = None
     if again is not None:
         text, answer = again
-        rewritten = {
+        own = {
             "command": text,
             "verdict": answer["verdict"],
             "error": _error(answer),
@@ -171,7 +171,7 @@ def _row(version: str, body: Row, again: tuple[str, Row] | None) -> Row:
         "token_range": pools.get("token_range"),
         "max_running_requests": pools.get("max_running_requests"),
         "warnings": body.get("warnings", []),
-        "rewritten": rewritten,
+        "rewritten": own,
     }
 
 

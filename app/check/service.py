@@ -40,6 +40,7 @@ _SIZES: Mapping[str, tuple[str, ...]] = {
     "nodes": ("--nnodes",),
     "rank": ("--node-rank",),
 }
+_ABSOLUTE = re.compile(r"(?<![\w.:/-])/[\w.-]+(?:/[\w.+-]+)+")
 _DISTRIBUTION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _LOST: Mapping[Reason, str] = {
     "memory": "The check needed more memory than one may take, so it was stopped.",
@@ -205,7 +206,8 @@ class CheckService:
         )
         return Prepared(
             launch, engine, engine_chosen, profile, "asked" if question.hardware else "default", request, gpus_chosen,
-            (*said, *assumed), launch.notes, unknown, question.reserve_bytes is not None,
+            (*said, *assumed), (*launch.notes, *_other_release(launch, engine, question)), unknown,
+            question.reserve_bytes is not None,
             self._partial(question, launch),
         )  # fmt: skip
 
@@ -306,6 +308,8 @@ class CheckService:
                 f"The configuration of {prepared.partial[0]} that is known here is incomplete, and SGLang asks for a "
                 "field that it lacks. Paste the whole config.json."
             )
+            return Judged("unknown", reason, result)
+        if result.verdict == "pass" and (reason := _more_than_there_is(result)):
             return Judged("unknown", reason, result)
         return Judged(result.verdict, result.basis if result.verdict == "unknown" else "", result)
 
@@ -426,12 +430,36 @@ def _of_lost(lost: Lost) -> Outcome:
 
 
 def _missing_file(error: Error, launch: LaunchCommand) -> str:
-    """Return the path of the command that SGLang says is not there, if it does; the asker's machine may have it."""
+    """Return the path that SGLang says is not there, if it does; the asker's machine may have it."""
     if not re.search(r"not found|no such file|does not exist|cannot find", error.message, re.IGNORECASE):
         return ""
+    if system := _ABSOLUTE.search(error.message):
+        return system[0]
     model = launch.option(*_MODEL)
     values = [word.partition("=")[2] if word.startswith("--") else word for word in launch.arguments]
     return next((v for v in values if ("/" in v or "." in v) and v != model and v in error.message), "")
+
+
+def _other_release(launch: LaunchCommand, engine: Engine, question: Question) -> tuple[str, ...]:
+    if not launch.release or question.engine or launch.release == engine.version:
+        return ()
+    return (
+        f"The text names SGLang {launch.release}, which is not installed here; {engine.version} was asked instead.",
+    )
+
+
+def _more_than_there_is(outcome: Outcome) -> str:
+    """Say that the pools that SGLang sized are larger than the GPU, if so: it allocates them without a look."""
+    target = _tightest(outcome.pools, "target")
+    if target is None or outcome.budget is None or not outcome.budget.total_bytes:
+        return ""
+    wanted, there = target.weight_bytes + target.kv_bytes, outcome.budget.total_bytes
+    if wanted <= there:
+        return ""
+    return (
+        f"SGLang sizes its pools without complaint, but weights and KV cache together take {_gib(wanted)} of a GPU that "
+        f"has {_gib(there)}: allocating them runs out of memory. Look at --mem-fraction-static and --max-total-tokens."
+    )
 
 
 def _misses_a_field(error: Error) -> bool:

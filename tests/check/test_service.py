@@ -333,3 +333,30 @@ def test_a_field_that_an_incomplete_configuration_lacks_decides_nothing(model: s
 
     assert body["verdict"] == verdict
     assert ("incomplete" in (body["reason"] or "")) is (verdict == "unknown")
+
+
+def test_pools_larger_than_the_gpu_are_no_start() -> None:
+    target = replace(POOLS, weight_bytes=60, kv_bytes=50)
+
+    body = answered(FakePool(Outcome("pass", "all", STAGES, pools=(target,), budget=BUDGET)))
+
+    assert body["verdict"] == "unknown"
+    assert "runs out of memory" in body["reason"]
+
+
+def test_a_system_folder_that_is_not_here_decides_nothing() -> None:
+    error = replace(ERROR, message="InfiniBand path not found: /sys/class/infiniband")
+
+    body = answered(FakePool(Outcome("fail", "said so", STAGES, error)))
+
+    assert body["verdict"] == "unknown"
+    assert "/sys/class/infiniband is not there" in body["reason"]
+
+
+def test_a_release_that_the_text_names_and_is_not_here_is_said() -> None:
+    body = answered(
+        FakePool(), "docker run lmsysorg/sglang:v0.5.20 python -m sglang.launch_server --model Qwen/Qwen3-8B"
+    )
+
+    assert body["engine"]["version"] == "0.5.18"
+    assert any("0.5.20, which is not installed" in text for text in body["warnings"])

@@ -18,6 +18,7 @@ from app.errors import ErrataError
 
 TEXT_LIMIT = 8_000
 _START = re.compile(r"launch_server(?:\.py)?|sglang\s+serve|sglang")
+_BEGINS = re.compile(r"\s*(?:[$#>] )?(?:[A-Za-z_]\w*=\S*\s+)*")
 _LAUNCHER = re.compile(r"(?:\S*python[\d.]*\s+(?:-m\s*sglang|\S*launch_server\.py)|\S*\bsglang\s+serve)")
 
 
@@ -53,6 +54,7 @@ def _edited(text: str, launch: LaunchCommand, changed: LaunchCommand) -> str | N
     for operation, a, b, c, d in reversed(matcher.get_opcodes()):
         words = " ".join(map(shlex.quote, changed.arguments[c:d]))
         if operation == "replace":
+            words = _quoted_alike(text[spans[a][0]], changed.arguments[c:d]) or words
             text = text[: spans[a][0]] + words + text[spans[b - 1][1] :]
         elif operation == "delete":
             start = spans[a - 1][1] if a else spans[a][0]
@@ -61,6 +63,13 @@ def _edited(text: str, launch: LaunchCommand, changed: LaunchCommand) -> str | N
             end = spans[a - 1][1] if a else 0
             text = text[:end] + glue + words + text[end:]
     return _with_variables(text, dict(launch.environment), dict(changed.environment))
+
+
+def _quoted_alike(mark: str, words: Sequence[str]) -> str:
+    """Return one word in the quotes that its forerunner had (a manifest's `"3"` is text, its `3` a number), else ""."""
+    if mark not in "\"'" or len(words) != 1 or re.search(r"[\"'$`\\]", words[0]):
+        return ""
+    return f"{mark}{words[0]}{mark}"
 
 
 def _spans(text: str, words: Sequence[str]) -> list[tuple[int, int]] | None:
@@ -87,5 +96,9 @@ def _with_variables(text: str, before: dict[str, str], after: dict[str, str]) ->
             said = f"{name}={shlex.quote(value)}".replace("\\", "\\\\")
             text = re.sub(rf"\b{re.escape(name)}=\S*", said, text, count=1)
         elif name not in before and (launcher := _LAUNCHER.search(text)) is not None:
-            text = f"{text[: launcher.start()]}{name}={shlex.quote(value)} {text[launcher.start() :]}"
+            start = launcher.start()
+            # Only a shell takes an assignment at the beginning of a command; behind a wrapper or an image `env` does.
+            line = re.split(r"(?<!\\)\n", text[:start])[-1].replace("\\\n", " ")
+            how = "" if _BEGINS.fullmatch(line) else "env "
+            text = f"{text[:start]}{how}{name}={shlex.quote(value)} {text[start:]}"
     return text

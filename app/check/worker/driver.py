@@ -18,6 +18,7 @@ import json
 import logging
 import os
 import random
+import re
 import resource
 import sys
 import time
@@ -63,6 +64,7 @@ DECLARATIONS = ("namespace_of", "resolvable_fields")
 WARNINGS_LIMIT = 40
 WARNING_LENGTH = 600
 VALUE_LIMIT = 2000
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _LATE: tuple[StageName, ...] = ("prefix cache",)
 """Stages that a verdict does not need: what a stand-in breaks there is said, and leaves the verdict."""
 
@@ -452,7 +454,7 @@ class Engine:
             run = self.run
             if run is not None and made.levelno >= logging.WARNING and len(run.warnings) < WARNINGS_LIMIT:
                 with contextlib.suppress(Exception):
-                    run.warnings[made.getMessage()[:WARNING_LENGTH]] = None
+                    run.warnings[_COLOUR.sub("", made.getMessage())[:WARNING_LENGTH]] = None
             return made
 
         logging.setLogRecordFactory(record)

@@ -225,6 +225,8 @@ def judge(error: BaseException, stage: str, absent: frozenset[str], made_up: set
         return Judgement(False, "the decision rests on a value that only a device can give")
     if any(said and said[:100] in _shown(error) for said in unanswered):
         return Judgement(False, f"needs files that a check does not have: {_shown(error)[:300]}")
+    if isinstance(error, SystemExit) and not error.code:
+        return Judgement(False, "the command asks for help or a version: it starts nothing")
     if isinstance(error, SystemExit):
         return Judgement(True, "SGLang's argument parser refuses the command")
     if last.raises:

@@ -66,3 +66,28 @@ def test_the_release_that_is_named_is_exchanged() -> None:
 
     assert written == text.replace("v0.5.18", "v0.5.20")
     assert command.read(written).release == "0.5.20"
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("docker run --gpus all img:v1 python -m sglang.launch_server --tp 2", "img:v1 env A_B=1 python -m"),
+        ("docker run \\\n  img:v1 \\\n  python -m sglang.launch_server --tp 2", "env A_B=1 python -m"),
+        ("nohup python -m sglang.launch_server --tp 2", "nohup env A_B=1 python -m"),
+        ("X=1 python -m sglang.launch_server --tp 2", "X=1 A_B=1 python -m"),
+    ],
+)
+def test_a_variable_stands_where_it_is_one(text: str, wanted: str) -> None:
+    launch = command.read(text)
+
+    made = rewritten(text, launch, launch.arguments, (*launch.environment, ("SGLANG_A_B", "1")))
+
+    assert wanted.replace("A_B", "SGLANG_A_B") in made
+
+
+def test_a_quoted_number_of_a_manifest_stays_a_text() -> None:
+    text = 'image: img:v1\ncommand: ["python3", "-m", "sglang.launch_server"]\nargs:\n- --tp\n- "3"\n- --port\n- "1"\n'
+    launch = command.read(text)
+    changed = tuple("4" if word == "3" else word for word in launch.arguments)
+
+    assert '- "4"' in rewritten(text, launch, changed, launch.environment)

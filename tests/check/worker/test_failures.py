@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
@@ -162,3 +163,7 @@ def test_long_messages_are_cut() -> None:
         raise ValueError("x" * 100_000)
 
     assert len(describe(caught(fail)).message) == failures.MESSAGE_LIMIT
+
+
+def test_a_command_that_asks_for_help_is_not_refused() -> None:
+    assert not judge(caught(sys.exit, 0), "arguments", NOTHING, set()).refused
