@@ -434,7 +434,7 @@ def _missing_file(error: Error, launch: LaunchCommand) -> str:
     if not re.search(r"not found|no such file|does not exist|cannot find", error.message, re.IGNORECASE):
         return ""
     if system := _ABSOLUTE.search(error.message):
-        return system[0]
+        return system[0].rstrip(".")
     model = launch.option(*_MODEL)
     values = [word.partition("=")[2] if word.startswith("--") else word for word in launch.arguments]
     return next((v for v in values if ("/" in v or "." in v) and v != model and v in error.message), "")
@@ -457,8 +457,8 @@ def _more_than_there_is(outcome: Outcome) -> str:
     if wanted <= there:
         return ""
     return (
-        f"SGLang sizes its pools without complaint, but weights and KV cache together take {_gib(wanted)} of a GPU that "
-        f"has {_gib(there)}: allocating them runs out of memory. Look at --mem-fraction-static and --max-total-tokens."
+        f"SGLang sizes its pools without complaint, but weights and KV cache together take {_gib(wanted)} of a GPU "
+        f"that has {_gib(there)}: allocating them runs out of memory. Look at --mem-fraction-static and --max-total-tokens."
     )
 
 
