@@ -457,7 +457,7 @@ def _more_than_there_is(outcome: Outcome) -> str:
     if wanted <= there:
         return ""
     return (
-        f"SGLang sizes its pools without complaint, but weights and KV cache together take {_gib(wanted)} of a GPU with "
+        f"SGLang sizes its pools without complaint, but weights and KV cache take {_gib(wanted)} of a GPU with "
         f"{_gib(there)}: allocating them runs out of memory. Look at --mem-fraction-static and --max-total-tokens."
     )
 
