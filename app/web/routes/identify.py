@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 from urllib.parse import parse_qsl
 
@@ -25,6 +25,7 @@ from app.web.matcher import Matcher
 from app.web.message import Segment, record_url, segments
 from app.web.pages import Pages
 from app.web.parts import PagesDep, Parts, PartsDep
+from app.web.paste import kind_of
 from app.web.problems import Problem
 
 router = APIRouter()
@@ -243,7 +244,10 @@ def _too_large() -> TooLarge:
 
 
 def _found(matcher: Matcher, asked: IdentifyRequest) -> Identification:
-    return identify(matcher.index(), asked.text, package=asked.package or "", release=asked.release or "")
+    found = identify(matcher.index(), asked.text, package=asked.package or "", release=asked.release or "")
+    if not found.matches and not found.looks_like and kind_of(asked.text) == "command":
+        return replace(found, looks_like="This is a launch command, not an error: /check says whether it starts.")
+    return found
 
 
 def _page(parts: Parts, pages: Pages, matcher: Matcher, text: str, release: str) -> Response:

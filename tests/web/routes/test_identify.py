@@ -118,3 +118,12 @@ def test_readiness_names_the_index(parts: Parts) -> None:
     app = create_app(parts)
 
     assert app.state.ready_checks["identify"]() in ("ok", "the index is being built")
+
+
+def test_a_launch_command_is_told_from_an_error(client: Client) -> None:
+    answer = client.request(
+        "POST", "/api/identify", json={"text": "python -m sglang.launch_server --model-path a/b --tp 2"}
+    )
+
+    assert answer.json()["matches"] == []
+    assert "/check" in answer.json()["looks_like"]
