@@ -244,7 +244,9 @@ class Search:
         """Go after another error; the very same one says that the edit was beside the point."""
         before = self._error_before(entry.edit)
         if _place(before) == _place(failure):
-            if before.error.message != failure.error.message and _chooses(entry.edit[-1]):
+            # The parser refuses everything at one place: another text of its is another mistake.
+            follows = _chooses(entry.edit[-1]) or failure.error.foreign == "argparse"
+            if before.error.message != failure.error.message and follows:
                 self._expand(entry.edit, failure, changes.loss(entry.edit) + HALFWAY)
             return
         known = {failure.stage, before.stage} <= set(STAGES)

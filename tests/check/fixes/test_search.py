@@ -224,3 +224,21 @@ def test_a_start_that_is_not_decided_is_no_fix() -> None:
 
     assert result.fixes == ()
     assert replace(result.attempts[0].tried, ms=0.0) == Tried("unknown", "starts, but")
+
+
+def test_a_second_mistake_that_the_parser_finds_is_gone_after() -> None:
+    def refused(asked: Variant) -> Failure | None:
+        wrong = [word for word in ("--tp", "--page-size") if word in asked.arguments]
+        said = replace(error("parser"), message=f"error: {wrong}", foreign="argparse")
+        return Failure(asked, said, "arguments") if wrong else None
+
+    async def run(asked: Variant) -> Tried:
+        failure = refused(asked)
+        return Tried("fail", "", failure) if failure else Tried("pass")
+
+    start = refused(variant("--tp 2 --page-size 1"))
+    assert start is not None
+
+    result = asyncio.run(Search(run, drops, table, USUAL).find(start))
+
+    assert texts(result.fixes) == ["drop --tp and drop --page-size"]
