@@ -169,6 +169,8 @@ def lines(body: Mapping[str, Any]) -> Iterator[str]:
     yield view.line
     if view.reason:
         yield f"  {_clean(view.reason)}"
+        if "config.json" in view.reason:
+            yield "  (--model-config FILE, for a draft --draft-model-config FILE)"
     yield f"  on {hardware['gpus']} x {hardware['title']} ({hardware['gpus_chosen']})"
     yield ""
     for stage in view.stages:
