@@ -92,7 +92,7 @@ def test_json_has_a_row_a_release_and_the_migrated_command(client: Client) -> No
         ("0.5.19", "fail", None),
     ]
     assert body["steps"][0]["flags"] == [{"flag": "--bs", "what": "removed", "instead": "--max-bs"}]
-    assert body["migrated"]["command"] == "sglang serve --model-path Qwen/Qwen3-8B --max-bs 8"
+    assert body["migrated"]["command"] == "sglang serve Qwen/Qwen3-8B --max-bs 8"
     assert body["migrated"]["verdict"] == "pass"
 
 
