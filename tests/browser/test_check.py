@@ -34,7 +34,7 @@ def test_the_seed_from_one_click_to_its_error(page: Page, engine: str) -> None:
     verdict = page.locator("#verdict")
     expect(verdict).to_contain_text(f"SGLang {engine} refuses this launch at pool initialisation", timeout=PATIENCE_MS)
     expect(page.locator(".message")).to_contain_text("--enable-unified-memory only supports hybrid Mamba")
-    expect(page.locator("#answer .stages li.fail")).to_contain_text("pools")
+    expect(page.locator("#answer .stages").first.locator("li.fail")).to_contain_text("pools")
     assert "command=" not in page.url
 
 
