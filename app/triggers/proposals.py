@@ -110,7 +110,7 @@ class Proposer:
             option = self.options.setting(name)
             if option is not None and not set(option.names) & set(MODEL_OPTIONS):
                 streams.append(itertools.islice(self.given(seed, option, constants), limit))
-        yield from _turns(streams)
+        yield from turns(streams)
 
     def given(self, seed: Command, option: Option, constants: Sequence[Constant] = ()) -> Iterator[Command]:
         """Yield the command with an option given otherwise than it is."""
@@ -193,7 +193,7 @@ def _numbers(constants: Sequence[Constant], default: Json) -> list[int]:
     return list(dict.fromkeys([*near, *NUMBERS]))
 
 
-def _turns(streams: Sequence[Iterator[Command]]) -> Iterator[Command]:
+def turns(streams: Sequence[Iterator[Command]]) -> Iterator[Command]:
     """Yield from the streams in turn."""
     left = list(streams)
     while left:

@@ -17,7 +17,7 @@ from app.check.worker.standins import PACKAGES
 from app.triggers.command import Command
 from app.triggers.conditions import Goal, Step, leaves
 from app.triggers.model import Site
-from app.triggers.proposals import Proposer
+from app.triggers.proposals import Proposer, turns
 from app.triggers.reads import Release
 from app.triggers.runner import Place, Result, Runner
 
@@ -234,7 +234,7 @@ class Search:
             if truth is not leaf.want
         ]  # fmt: skip
         streams = [self.proposer.edits(command, leaf, goal.path, goal.entry, shown) for leaf, shown in blocked]
-        yield from _turns([itertools.islice(stream, 90) for stream in streams])
+        yield from turns([itertools.islice(stream, 90) for stream in streams])
         for (one, shown), (other, also) in itertools.combinations(blocked, 2):
             for edited in itertools.islice(self.proposer.edits(command, one, goal.path, goal.entry, shown), 4):
                 yield from itertools.islice(self.proposer.edits(edited, other, goal.path, goal.entry, also), 4)
@@ -257,7 +257,7 @@ class Search:
                 for leaf, truth, shown in zip(leaves(step.test.node, not step.want), truths, sides, strict=True)
                 if truth is not leaf.want
             ]
-            yield from _turns([itertools.islice(stream, 12) for stream in streams])
+            yield from turns([itertools.islice(stream, 12) for stream in streams])
 
     def _past(self, goal: Goal, command: Command, result: Result) -> Iterator[Command]:
         """Yield edits that may keep the function from ending where it did."""
@@ -387,17 +387,6 @@ class Search:
             "nearest": str(command), "hardware": command.hardware, "ended": f"{result.path}:{result.line}",
             "condition": None if step is None else step.test.text, "want": None if step is None else step.want,
         }  # fmt: skip
-
-
-def _turns(streams: Sequence[Iterator[Command]]) -> Iterator[Command]:
-    """Yield from the streams in turn."""
-    left = list(streams)
-    while left:
-        for stream in list(left):
-            try:
-                yield next(stream)
-            except StopIteration:
-                left.remove(stream)
 
 
 def _batches(commands: Sequence[Command]) -> Iterator[Sequence[Command]]:
