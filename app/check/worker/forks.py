@@ -278,11 +278,9 @@ class Forks:
         """Kill a child that is done, and answer for it or go on with the next pipeline rank."""
         _, ranks = self._children.pop(child.pipe)
         _kill(child.pid)
-        status = 0
-        if child.outcome is None and child.lost is None:
-            status = self._bury(child.pipe, child.pid)
-        else:
-            self._dying[child.pipe] = child.pid
+        self._dying[child.pipe] = child.pid
+        silent = child.outcome is None and child.lost is None
+        status = self._bury(child.pipe) if silent else 0
         if child.job.limits.policy is None:
             shutil.rmtree(child.folder, ignore_errors=True)
         elapsed = round((time.monotonic() - child.began) * 1000, 2)
@@ -299,11 +297,11 @@ class Forks:
             return
         self._say(dump(Answer(child.job.id, outcome=merged(ranks.outcomes))))
 
-    def _bury(self, pipe: int, pid: int = 0) -> int:
+    def _bury(self, pipe: int) -> int:
         """Forget a child that has ended and return its wait status."""
         self._selector.unregister(pipe)
         os.close(pipe)
-        _, status, _ = os.wait4(self._dying.pop(pipe, pid), 0)
+        _, status, _ = os.wait4(self._dying.pop(pipe), 0)
         return status
 
     def _say(self, line: bytes) -> None:
